@@ -1,0 +1,162 @@
+"""Every error that duly raises. An error's docstring is its message when none is given; it says what to do next.
+
+Three families. `Refused`: the ledger answered, and the caller's effect must not run. `Conflict`: nobody's fault, try the
+whole transaction again. `Misuse` (a `ValueError`): what was asked for cannot be understood; the field is named. What is
+none of these is about the ledger as a whole: it cannot be reached, read, written or believed.
+"""
+
+from __future__ import annotations
+
+
+class DulyError(Exception):
+    """duly could not do what was asked."""
+
+    def __init__(self, message: str | None = None, *, next_step: str | None = None) -> None:
+        super().__init__(message if message is not None else " ".join((type(self).__doc__ or "").split()))
+        self.next_step = next_step
+
+
+# -- the ledger answered: the effect must not run ---------------------------------------------------------------------
+
+
+class Refused(DulyError):
+    """The ledger refused: the effect must not run."""
+
+
+class ClaimLost(Refused):
+    """Another attempt took this run over, or this attempt has already ended; stop. Nothing of this attempt was committed."""
+
+
+class RunBusy(Refused):
+    """Another attempt holds this run; try again when it has ended."""
+
+
+class OutcomeUnknown(Refused):
+    """A remote effect of this run may or may not have happened; find out, then `duly resolve` it."""
+
+
+class RunFailed(Refused):
+    """This run has failed and waits for a person: `duly retry` or `duly skip` it."""
+
+
+class RunSkipped(Refused):
+    """This run was skipped; `duly unskip` it if it is to run after all."""
+
+
+class PayloadConflict(Refused):
+    """This run was first claimed with another payload; nothing was executed."""
+
+
+class BelowHorizon(Refused):
+    """This run lies below the horizon: it was settled long ago and its record was pruned; it is never executed again."""
+
+
+class NotAllowed(Refused):
+    """The run's state does not allow this."""
+
+
+class NoTransaction(Refused):
+    """The connection is not in a transaction, so the effect and its completion could not commit together; begin one."""
+
+
+class TransactionOwned(Refused):
+    """duly owns this transaction: it commits with the run's completion. Savepoints are allowed."""
+
+
+class ScheduleChanged(Refused):
+    """The job is declared with another schedule than the one in force in the ledger; nothing was run."""
+
+
+# -- try again --------------------------------------------------------------------------------------------------------
+
+
+class Conflict(DulyError):
+    """The transaction met another one; roll back and try the whole transaction again."""
+
+
+class LedgerBusy(Conflict):
+    """The ledger stayed busy past the time-out; nothing was decided. Try again."""
+
+
+# -- misuse: what was asked for cannot be understood -------------------------------------------------------------------
+
+
+class Misuse(DulyError, ValueError):
+    """What was asked for cannot be understood."""
+
+
+class KeyInvalid(Misuse):
+    """This is not a run key."""
+
+
+class NameInvalid(Misuse):
+    """This is not a name for a job or scope."""
+
+
+class WindowInvalid(Misuse):
+    """This window does not exist in the job's schedule."""
+
+
+class TimeInvalid(Misuse):
+    """This is not an instant or duration."""
+
+
+class PayloadInvalid(Misuse):
+    """A payload must be JSON: string keys, finite numbers."""
+
+
+class ScheduleError(Misuse):
+    """The schedule cannot be understood. `code` and `field` say what and where (see the dialect in the documentation)."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        code: str = "bad_value",
+        field: str | None = None,
+        token: str | None = None,
+        next_step: str | None = None,
+    ) -> None:
+        super().__init__(message, next_step=next_step)
+        self.code = code
+        self.field = field
+        self.token = token
+
+
+class UnknownJob(Misuse):
+    """The ledger knows no such job, and no schedule was given for it."""
+
+
+class UnknownScope(Misuse):
+    """The job's roster is closed and has no such scope."""
+
+
+class UnknownRun(Misuse):
+    """The ledger knows no such run."""
+
+
+# -- the ledger as a whole ---------------------------------------------------------------------------------------------
+
+
+class LedgerUnavailable(DulyError):
+    """The ledger cannot be reached."""
+
+
+class LedgerUnwritable(LedgerUnavailable):
+    """The ledger cannot be written."""
+
+
+class LedgerCorrupt(LedgerUnavailable):
+    """The ledger's file is damaged or not a ledger."""
+
+
+class NoLedger(LedgerUnavailable):
+    """There is no ledger here yet; create one with `duly db create`, or open it with `duly.sqlite(path)`."""
+
+
+class WrongLedger(DulyError):
+    """The run belongs to another ledger than the one that was opened."""
+
+
+class LedgerTooNew(WrongLedger):
+    """This ledger was written by a newer release, which does not allow this one to write; upgrade duly."""
