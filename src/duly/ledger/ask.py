@@ -1,0 +1,106 @@
+"""Ask: the only things that an operation may await.
+
+An operation of the ledger is an `async def` without an event loop. It awaits statements (`one`, `every`, `count`), the
+ledger's time (`now`) and a holder's pulse (`alive`); a driver answers, inside whatever transaction the operation runs in.
+Awaiting anything else is a bug and raises.
+"""
+
+from __future__ import annotations
+
+from duly.errors import Refused
+from duly.ledger import states
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator, Sequence
+    from typing import Any, TypeAlias, TypeVar
+
+    T = TypeVar("T")
+    Value: TypeAlias = int | str | bytes | None
+    Operation: TypeAlias = Coroutine["Ask", Any, T]
+
+
+class Statement:
+    """A named SQL text, portable between the databases but for a few tokens that the store renders.
+
+    `{now}` is the database's clock in microseconds; `{or_rollback}` makes a failure end the transaction where that is
+    not the rule anyway; `{share}` holds the series against a prune. With an `event`, `{from}` and `{to}` are the states
+    before and after it, from the table. `refuses` is the error that a violated constraint in this statement means.
+    """
+
+    __slots__ = ("name", "refuses", "sql")
+
+    def __init__(self, name: str, sql: str, *, event: str | None = None, refuses: type[Refused] | None = None) -> None:
+        if event is not None:
+            sql = sql.replace("{from}", _listed(states.sources(event))).replace("{to}", f"'{states.target(event)}'")
+        self.name = name
+        self.sql = sql.replace("{unsettled}", _listed(states.UNSETTLED))
+        self.refuses = refuses
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return "(" + ", ".join(f"'{name}'" for name in names) + ")"
+
+
+class Ask:
+    """One question to the ledger. `want` is what the answer looks like: `one`, `every`, `count`, `now` or `alive`."""
+
+    __slots__ = ("parameters", "statement", "want")
+
+    def __init__(self, want: str, statement: Statement | None, parameters: dict[str, Value]) -> None:
+        self.want = want
+        self.statement = statement
+        self.parameters = parameters
+
+    def __await__(self) -> Generator[Ask, Any, Any]:
+        return (yield self)
+
+
+async def one(statement: Statement, read: Callable[..., T], /, **parameters: Value) -> T | None:
+    """The first row, read into a record, or None."""
+    row = await Ask("one", statement, parameters)
+    return None if row is None else read(*row)
+
+
+async def every(statement: Statement, read: Callable[..., T], /, **parameters: Value) -> list[T]:
+    """All rows, read into records."""
+    return [read(*row) for row in await Ask("every", statement, parameters)]
+
+
+async def count(statement: Statement, /, **parameters: Value) -> int:
+    """Run a statement and say how many rows it touched: who won a claim, never whether a commit may happen (I2)."""
+    touched: int = await Ask("count", statement, parameters)
+    return touched
+
+
+async def now() -> int:
+    """The instant by the database's clock, in the transaction that acts on it (I4)."""
+    instant: int = await Ask("now", None, {})
+    return instant
+
+
+async def alive(attempt_id: bytes) -> bool:
+    """Whether the holder of a claim shows a pulse besides its lease (on one host: its file lock is held)."""
+    pulse: bool = await Ask("alive", None, {"attempt_id": attempt_id})
+    return pulse
+
+
+def drive(operation: Operation[T], answer: Callable[[Ask], object]) -> T:
+    """Run an operation to its end, answering what it asks. Raises what it raises, and what an answer raises."""
+    reply: object = None
+    try:
+        while True:
+            question = operation.send(reply)
+            if not isinstance(question, Ask):
+                raise TypeError(f"an operation of the ledger awaited {question!r}; it may await only what is in `ask`")
+            reply = answer(question)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        operation.close()
+
+
+def placeholders(names: Sequence[str]) -> str:
+    """`:a, :b, :c`, for a values list that mirrors a column list."""
+    return ", ".join(f":{name}" for name in names)

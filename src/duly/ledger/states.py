@@ -1,0 +1,71 @@
+"""The states of a run and what may change them: one table.
+
+The table is rendered into the guards of the SQL (`ask.Statement`), walked by the tests against the real database, and
+drawn as the picture in docs/states.md. A transition that is not in it does not exist.
+"""
+
+from __future__ import annotations
+
+OPEN = "open"
+RUNNING = "running"
+COMPLETED = "completed"
+FAILED = "failed"
+UNKNOWN = "unknown"
+SKIPPED = "skipped"
+REPLACED = "replaced"
+
+STATES = (OPEN, RUNNING, COMPLETED, FAILED, UNKNOWN, SKIPPED, REPLACED)
+SETTLED = (COMPLETED, SKIPPED, REPLACED)
+UNSETTLED = (OPEN, RUNNING, FAILED, UNKNOWN)
+
+ABSENT = "absent"  # no row: the window was never opened
+AS_BEFORE = "as before"  # unskip: what the run was when it was skipped
+
+# event → {state before: state after}
+TRANSITIONS: dict[str, dict[str, str]] = {
+    "open": {ABSENT: OPEN},
+    "take": {ABSENT: RUNNING, OPEN: RUNNING, FAILED: RUNNING},
+    "take_over": {RUNNING: RUNNING},  # the holder is gone and its contract allows; the old attempt ends as lost
+    "renew": {RUNNING: RUNNING, UNKNOWN: RUNNING},  # from unknown: by the same attempt, while its line still notes it
+    "release": {RUNNING: OPEN},
+    "complete": {RUNNING: COMPLETED, UNKNOWN: COMPLETED},
+    "once": {ABSENT: COMPLETED, OPEN: COMPLETED, FAILED: COMPLETED, RUNNING: COMPLETED},  # running: as for take_over
+    "fail": {RUNNING: FAILED, UNKNOWN: FAILED},
+    "doubt": {RUNNING: UNKNOWN},  # by the attempt itself
+    "lapse": {RUNNING: UNKNOWN},  # the holder is gone and nobody can know what it did
+    "lose": {RUNNING: FAILED},  # the holder is gone and nothing happened; retry now
+    "resolve_done": {UNKNOWN: COMPLETED},
+    "resolve_not_done": {UNKNOWN: FAILED},
+    "retry": {FAILED: FAILED},
+    "skip": {ABSENT: SKIPPED, OPEN: SKIPPED, FAILED: SKIPPED},
+    "unskip": {SKIPPED: AS_BEFORE},
+    "reopen": {COMPLETED: REPLACED},  # and the next revision is open
+}
+
+
+def sources(event: str) -> tuple[str, ...]:
+    """The states, other than absent, from which the event is allowed."""
+    return tuple(before for before in TRANSITIONS[event] if before != ABSENT)
+
+
+def target(event: str) -> str:
+    """The one state that the event leads to from any state with a row."""
+    (after,) = {after for before, after in TRANSITIONS[event].items() if before != ABSENT}
+    return after
+
+
+def allowed(event: str, before: str) -> bool:
+    """Whether the event may happen to a run in this state."""
+    return before in TRANSITIONS[event]
+
+
+def picture() -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2"]
+    for event, moves in TRANSITIONS.items():
+        word = event.replace("_", " ")
+        for before, after in moves.items():
+            start = "[*]" if before == ABSENT else before
+            ends = (OPEN, FAILED) if after == AS_BEFORE else (after,)
+            lines += [f"    {start} --> {end}: {word}" for end in ends]
+    return "\n".join(lines) + "\n"
