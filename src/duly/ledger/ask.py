@@ -12,7 +12,7 @@ from duly.ledger import states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Sequence
+    from collections.abc import Callable, Coroutine, Generator
     from typing import Any, TypeAlias, TypeVar
 
     T = TypeVar("T")
@@ -100,7 +100,3 @@ def drive(operation: Operation[T], answer: Callable[[Ask], object]) -> T:
     finally:
         operation.close()
 
-
-def placeholders(names: Sequence[str]) -> str:
-    """`:a, :b, :c`, for a values list that mirrors a column list."""
-    return ", ".join(f":{name}" for name in names)

@@ -1,0 +1,257 @@
+"""Complete: how an attempt ends, in the words of the attempt itself.
+
+Each ending is two statements in one transaction: the run changes where key, attempt and number still match, and the
+attempt's row is inserted with its start read back from that very row. A claim that is gone leaves nothing to read back;
+the insert fails, and its failure ends the transaction (I2). Completing twice fails on the attempt's primary key.
+"""
+
+from __future__ import annotations
+
+from duly.errors import BelowHorizon, ClaimLost, NotAllowed, OutcomeUnknown, PayloadConflict, RunBusy, RunFailed, RunSkipped
+from duly.ledger import states
+from duly.ledger.ask import Statement, count, now
+from duly.ledger.contracts import Ending
+from duly.ledger.events import tell
+from duly.ledger.records import Claim, Claimer, Completed, Job, Run, RunId
+from duly.ledger.take import (
+    claim_parameters,
+    close_lost,
+    ending_when_gone,
+    gone,
+    look,
+    payload_differs,
+    run_parameters,
+    skipped_by_range,
+)
+
+COMPLETE_IF_HELD = Statement(
+    "complete_if_held",
+    """
+update duly_run
+   set state = {to}, settled_at = {now}, cause = null
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and attempt_id = :attempt_id and fence = :number
+""",
+    event="complete",
+)
+
+FAIL_IF_HELD = Statement(
+    "fail_if_held",
+    """
+update duly_run
+   set state = {to}, failures = failures + :counted, retry_at = {now} + :retry_in, cause = :cause
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and attempt_id = :attempt_id and fence = :number
+""",
+    event="fail",
+)
+
+RELEASE_IF_HELD = Statement(
+    "release_if_held",
+    """
+update duly_run
+   set state = {to}, cause = :cause
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and attempt_id = :attempt_id and fence = :number
+""",
+    event="release",
+)
+
+DOUBT_IF_HELD = Statement(
+    "doubt_if_held",
+    # I5. The attempt does not end: it is the best witness. Its lease does.
+    """
+update duly_run
+   set state = {to}, lease_until = {now}, cause = :cause
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and attempt_id = :attempt_id and fence = :number
+""",
+    event="doubt",
+)
+
+DROP_RENEWAL = Statement(
+    "drop_renewal",
+    "delete from duly_renewal where series = :series and nominal = :nominal and revision = :revision",
+)
+
+RECORD_END_OR_RAISE = Statement(
+    "record_end_or_raise",
+    # I1, I2: the start is read back from the run under key, attempt, number and the state just written. No such row, or
+    # a second end of the same attempt, is an error of the database that ends the transaction, effect and all.
+    """
+insert {or_rollback} into duly_attempt (series, nominal, revision, number, attempt_id, started_at, ended_at, outcome,
+       contract, owner, trigger, error)
+values (:series, :nominal, :revision, :number, :attempt_id,
+       (select started_at
+          from duly_run
+         where series = :series and nominal = :nominal and revision = :revision
+           and state = :state and attempt_id = :attempt_id and fence = :number),
+       {now}, :outcome, :contract, :owner, :trigger, :error)
+""",
+    refuses=ClaimLost,
+)
+
+ONCE_ABSENT = Statement(
+    "once_absent",
+    # I7, as for a claim.
+    """
+insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
+       opened_at, payload, failures, settled_at, first_started_at, attempt_id, started_at, lease_until,
+       contract, owner, trigger)
+select s.id, :nominal, :revision, 'completed', 1, :due, :window_start, :window_end, :resolution, :version,
+       {now}, coalesce(:payload, 'none'), 0, {now}, {now}, :attempt_id, {now}, {now},
+       'transactional', :owner, :trigger
+  from duly_series s
+ where s.id = :series and s.horizon <= :nominal {share}
+    on conflict do nothing
+""",
+)
+
+ONCE_IF_UNCHANGED = Statement(
+    "once_if_unchanged",
+    """
+update duly_run
+   set state = {to}, fence = fence + 1, payload = coalesce(payload, :payload, 'none'), settled_at = {now},
+       first_started_at = coalesce(first_started_at, {now}), attempt_id = :attempt_id, started_at = {now},
+       lease_until = {now}, contract = 'transactional', owner = :owner, trigger = :trigger,
+       retry_at = null, cause = null
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence
+""",
+    event="once",
+)
+
+KEEP_TEXT = Statement(
+    "keep_text",
+    """
+insert into duly_text (series, nominal, revision, number, kind, body)
+values (:series, :nominal, :revision, :number, :kind, :body)
+    on conflict (series, nominal, revision, number, kind) do update set body = excluded.body
+""",
+)
+
+
+async def complete_or_raise(claim: Claim, *, output: str | None = None) -> Completed:
+    """Settle the run as completed, in the transaction that carries its effect. Raises `ClaimLost`, which ends it."""
+    await count(COMPLETE_IF_HELD, **claim_parameters(claim))
+    await _record_end(claim, states.COMPLETED, "completed")
+    if output is not None:
+        await keep_text(claim.run, claim.number, "output", output)
+    return Completed(claim.run, claim.number)
+
+
+async def fail_or_raise(claim: Claim, ending: Ending, *, retry_in: int | None, error: str, outcome: str = "failed") -> None:
+    """End the attempt as failed; `retry_in` microseconds it may be taken again (None: it waits for a person)."""
+    await count(
+        FAIL_IF_HELD,
+        **claim_parameters(claim),
+        cause=ending.cause,
+        retry_in=retry_in,
+        counted=1 if ending.counted else 0,
+    )
+    await _record_end(claim, states.FAILED, outcome, error=error)
+
+
+async def release_or_raise(claim: Claim, cause: str) -> None:
+    """Give the run back untouched: nothing was done, and nothing counts against it."""
+    await count(RELEASE_IF_HELD, **claim_parameters(claim), cause=cause)
+    await _record_end(claim, states.OPEN, "released", error=cause)
+
+
+async def doubt_or_raise(claim: Claim, cause: str) -> None:
+    """Say that the outcome is unknown, and give up lease and line. The attempt may still report."""
+    doubted = await count(DOUBT_IF_HELD, **claim_parameters(claim), cause=cause)
+    if not doubted:
+        seen = await look(claim.run)
+        # Whoever found the lease lapsed may have said so already: then the attempt agrees.
+        if seen is None or seen.state != states.UNKNOWN or seen.attempt_id != claim.attempt_id:
+            raise ClaimLost
+    await count(DROP_RENEWAL, **run_parameters(claim.run))
+    await tell("unknown", run=claim.run, attempt_id=claim.attempt_id, by=claim.owner, detail=cause)
+
+
+async def _record_end(claim: Claim, state: str, outcome: str, *, error: str | None = None) -> None:
+    await count(
+        RECORD_END_OR_RAISE,
+        **claim_parameters(claim),
+        state=state,
+        outcome=outcome,
+        contract=claim.contract,
+        owner=claim.owner,
+        trigger=claim.trigger,
+        error=error,
+    )
+
+
+async def keep_text(run: RunId, number: int, kind: str, body: str) -> None:
+    """Keep a long text beside an attempt: an error, an output, a person's evidence."""
+    await count(KEEP_TEXT, **run_parameters(run), number=number, kind=kind, body=body)
+
+
+# -- once: claim, effect and completion in the caller's transaction -----------------------------------------------------
+
+
+async def once(
+    job: Job, run: RunId, claimer: Claimer, *, bounds: dict[str, int | str | None], horizon: int
+) -> Completed | None:
+    """Complete the run in the caller's transaction, before the caller's effect. None: it was complete already.
+
+    Committed, there is one attempt on record; rolled back or killed, nothing. Raises `RunBusy`, `OutcomeUnknown`,
+    `RunFailed`, `RunSkipped`, `PayloadConflict` or `BelowHorizon`; none of them breaks the caller's transaction.
+    """
+    seen = await look(run)
+    if seen is None:
+        if run.nominal < horizon:
+            raise BelowHorizon
+        if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
+            raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
+    elif await _complete_or_refuse(job, seen, claimer):
+        return None
+    written = {**run_parameters(run), "attempt_id": claimer.attempt_id, "owner": claimer.owner, "trigger": claimer.trigger}
+    if seen is None:
+        await count(ONCE_ABSENT, **written, payload=claimer.payload, **bounds)
+    else:
+        won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen.fence)
+        if won and seen.state == states.RUNNING:
+            await close_lost(seen)
+    mine = await look(run)
+    if mine is None:
+        raise BelowHorizon
+    if mine.attempt_id != claimer.attempt_id:
+        raise RunBusy
+    await count(
+        RECORD_END_OR_RAISE,
+        **run_parameters(run),
+        attempt_id=claimer.attempt_id,
+        number=mine.fence,
+        state=states.COMPLETED,
+        outcome="completed",
+        contract="transactional",
+        owner=claimer.owner,
+        trigger=claimer.trigger,
+        error=None,
+    )
+    return Completed(run, mine.fence)
+
+
+async def _complete_or_refuse(job: Job, seen: Run, claimer: Claimer) -> bool:
+    """Whether the run is complete already. Raises where the caller's effect must not run."""
+    if payload_differs(seen, claimer.payload):
+        raise PayloadConflict
+    match seen.state:
+        case states.COMPLETED | states.REPLACED:
+            return True
+        case states.UNKNOWN:
+            raise OutcomeUnknown
+        case states.SKIPPED:
+            raise RunSkipped(f"this run was skipped ({seen.cause}); `duly unskip` it if it is to run after all")
+        case states.FAILED if seen.retry_at is None:
+            raise RunFailed
+        case states.RUNNING:
+            if not await gone(seen):
+                raise RunBusy
+            if ending_when_gone(job, seen, await now()).state == states.UNKNOWN:
+                raise OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
+    if not states.allowed("once", seen.state):
+        raise NotAllowed
+    return False

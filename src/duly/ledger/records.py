@@ -1,0 +1,255 @@
+"""Records: the rows of the ledger as values. Column lists stand beside the record that reads them."""
+
+from __future__ import annotations
+
+from duly.ledger import states
+from duly.records import record
+
+
+@record
+class RunId:
+    """A run's stored identity: its series, its nominal (2 x civil seconds, + 1 for a second pass), its revision."""
+
+    series: int
+    nominal: int
+    revision: int = 1
+
+
+@record
+class Job:
+    """A named thing with policies. Durations are in microseconds."""
+
+    id: int
+    name: str
+    catch_up: str
+    contract: str
+    remembers: int | None
+    clean_exits: str
+    retries: int
+    retry_delay: int
+    retry_ceiling: int
+    grace: int | None
+    overlap: int
+    ordered: int
+    lease: int
+    timeout: int | None
+    owner: str
+    roster: str
+    version: int | None
+
+
+JOB_COLUMNS = """j.id, j.name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
+       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version"""
+JOB_WIDTH = 17
+
+
+@record
+class Version:
+    """A schedule version: what `Schedule.spec` holds, column by column."""
+
+    number: int
+    label: str
+    kind: str
+    zone: str
+    grain: str
+    gap: str
+    fold: str
+    at: str
+    offset: str
+    lines: str
+    interval: int
+    anchor: int
+    words: str
+    effective_from: int
+
+
+VERSION_COLUMNS = """v.number, v.label, v.kind, v.zone, v.grain, v.gap, v.fold, v.at, v."offset", v.lines,
+       v."interval", v.anchor, v.words, v.effective_from"""
+VERSION_WIDTH = 14
+
+
+@record
+class Line:
+    """A job with a scope: one row of the roster. Instants are in microseconds."""
+
+    id: int
+    scope: str
+    starts: int | None
+    ends: int | None
+    opened_until: int | None
+    next_due: int | None
+    holder_series: int | None
+    holder_nominal: int | None
+    holder_revision: int | None
+
+    @property
+    def holder(self) -> RunId | None:
+        """The run noted as holding the line; whether it still does, its own row says."""
+        if self.holder_series is None or self.holder_nominal is None or self.holder_revision is None:
+            return None
+        return RunId(self.holder_series, self.holder_nominal, self.holder_revision)
+
+
+LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.opened_until, l.next_due,
+       l.holder_series, l.holder_nominal, l.holder_revision"""
+LINE_WIDTH = 9
+
+
+@record
+class Series:
+    """The part of a line under one zone and grain. Nothing below the horizon is ever executed."""
+
+    id: int
+    zone: str
+    grain: str
+    horizon: int
+
+
+SERIES_COLUMNS = "s.id, s.zone, s.grain, s.horizon"
+
+
+@record
+class Known:
+    """What the ledger knows of a job and scope before a run of it is looked at."""
+
+    job: Job
+    version: Version | None
+    line: Line | None
+    series: Series | None
+
+
+@record
+class Run:
+    """A run's row with its lease, whichever table holds it. `state` is one of `states.STATES`."""
+
+    series: int
+    nominal: int
+    revision: int
+    state: str
+    fence: int
+    due: int | None
+    window_start: int | None
+    window_end: int | None
+    resolution: str | None
+    version: int | None
+    opened_at: int
+    payload: str | None
+    failures: int
+    retry_at: int | None
+    asked_at: int | None
+    settled_at: int | None
+    was: str | None
+    cause: str | None
+    first_started_at: int | None
+    attempt_id: bytes | None
+    started_at: int | None
+    lease_until: int | None
+    contract: str | None
+    owner: str | None
+    trigger: str | None
+
+    @property
+    def id(self) -> RunId:
+        return RunId(self.series, self.nominal, self.revision)
+
+    @property
+    def waits_for_a_person(self) -> bool:
+        return self.state == states.FAILED and self.retry_at is None
+
+
+RUN_COLUMNS = """r.series, r.nominal, r.revision, r.state, r.fence, r.due, r.window_start, r.window_end,
+       r.resolution, r.version, r.opened_at, r.payload, r.failures, r.retry_at, r.asked_at, r.settled_at, r.was,
+       r.cause, r.first_started_at, r.attempt_id, r.started_at, coalesce(n.until, r.lease_until), r.contract,
+       r.owner, r.trigger"""
+
+# A renewal counts only for the attempt that made it; a later attempt starts from the lease in its run's row.
+LEASES = """left join duly_renewal n
+    on n.series = r.series and n.nominal = r.nominal and n.revision = r.revision and n.attempt_id = r.attempt_id"""
+
+
+@record
+class EndedAttempt:
+    """One try that has ended, as its row says. `outcome`: completed, failed, cancelled, lost or released."""
+
+    number: int
+    attempt_id: bytes
+    started_at: int
+    ended_at: int | None
+    outcome: str
+    contract: str
+    owner: str
+    trigger: str
+    error: str | None
+
+
+@record
+class Claim:
+    """The right to work a run now: key, attempt and number, which every write names (I2)."""
+
+    run: RunId
+    attempt_id: bytes
+    number: int
+    started_at: int
+    lease_until: int
+    lease: int
+    contract: str
+    owner: str
+    trigger: str
+    failures: int
+    first_started_at: int
+
+
+@record
+class Claimer:
+    """Who wants to claim, with an id made before the claim. `payload`: a hash, `none`, or None to adopt what is stored."""
+
+    attempt_id: bytes
+    owner: str
+    trigger: str
+    payload: str | None = None
+
+
+# -- answers ------------------------------------------------------------------------------------------------------------
+
+
+@record
+class AlreadyCompleted:
+    """The run is complete; nothing was run. Falsy."""
+
+    run: RunId
+    settled_at: int
+    number: int
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@record
+class Busy:
+    """Another attempt holds the run or its line until `until` (an instant, renewed while it lives). Falsy."""
+
+    run: RunId
+    until: int
+    owner: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@record
+class NotDue:
+    """The run may not be taken before `due`. Falsy."""
+
+    run: RunId
+    due: int
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@record
+class Completed:
+    """This attempt completed the run."""
+
+    run: RunId
+    number: int

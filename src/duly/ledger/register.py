@@ -1,0 +1,345 @@
+"""Register: jobs, their schedule in force, and the roster of scopes.
+
+A declaration (flags, a decorator, a file) says what a job is. The first one registers it; later ones must agree with the
+schedule in force, or nothing runs: a schedule changes only by a new version. Policies that are left out keep their stored
+value, and different ones are stored, with an event.
+"""
+
+from __future__ import annotations
+
+from duly.errors import Misuse, Refused, ScheduleChanged, ScheduleError, UnknownJob, UnknownScope
+from duly.ledger.ask import Statement, count, now, one
+from duly.ledger.events import tell
+from duly.ledger.records import (
+    JOB_COLUMNS,
+    JOB_WIDTH,
+    LINE_COLUMNS,
+    LINE_WIDTH,
+    SERIES_COLUMNS,
+    VERSION_COLUMNS,
+    VERSION_WIDTH,
+    Job,
+    Known,
+    Line,
+    Series,
+    Version,
+)
+from duly.records import record
+from duly.schedule.spec import Schedule, from_spec
+from duly.times import DAY, HOUR, MINUTE, SECOND
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.ledger.ask import Value
+
+NO_HORIZON = -(1 << 62)
+
+DEFAULTS: dict[str, Value] = {
+    "catch_up": "latest",
+    "contract": "external",
+    "remembers": None,
+    "clean_exits": "",
+    "retries": 0,
+    "retry_delay": MINUTE,
+    "retry_ceiling": HOUR,
+    "grace": None,
+    "overlap": 0,
+    "ordered": 0,
+    "lease": 60 * SECOND,
+    "timeout": None,
+    "owner": "",
+    "roster": "open",
+}
+
+FIND = Statement(
+    "find",
+    f"""
+select {JOB_COLUMNS},
+       {VERSION_COLUMNS},
+       {LINE_COLUMNS},
+       {SERIES_COLUMNS}
+  from duly_job j
+  left join duly_version v on v.job = j.id and v.number = j.version
+  left join duly_line l on l.job = j.id and l.scope = :scope
+  left join duly_series s on s.line = l.id and s.zone = v.zone and s.grain = v.grain
+ where j.name = :name
+""",
+)
+
+ADD_JOB = Statement(
+    "add_job",
+    """
+insert into duly_job (name, catch_up, contract, remembers, clean_exits, retries, retry_delay, retry_ceiling, grace,
+       overlap, ordered, lease, timeout, owner, roster, created_at)
+values (:name, :catch_up, :contract, :remembers, :clean_exits, :retries, :retry_delay, :retry_ceiling, :grace,
+       :overlap, :ordered, :lease, :timeout, :owner, :roster, {now})
+    on conflict do nothing
+""",
+)
+
+KEEP_POLICIES = Statement(
+    "keep_policies",
+    """
+update duly_job
+   set catch_up = :catch_up, contract = :contract, remembers = :remembers, clean_exits = :clean_exits,
+       retries = :retries, retry_delay = :retry_delay, retry_ceiling = :retry_ceiling, grace = :grace,
+       overlap = :overlap, ordered = :ordered, lease = :lease, timeout = :timeout, owner = :owner, roster = :roster
+ where id = :id
+""",
+)
+
+ADD_VERSION = Statement(
+    "add_version",
+    """
+insert into duly_version (job, number, label, kind, zone, grain, gap, fold, at, "offset", lines, "interval", anchor,
+       words, effective_from, created_at, by, reason)
+values (:job, :number, :label, :kind, :zone, :grain, :gap, :fold, :at, :offset, :lines, :interval, :anchor,
+       :words, :effective_from, {now}, :by, :reason)
+""",
+)
+
+PUT_IN_FORCE = Statement("put_in_force", "update duly_job set version = :number where id = :job")
+
+ADD_LINE = Statement(
+    "add_line",
+    """
+insert into duly_line (job, scope, created_at)
+values (:job, :scope, {now})
+    on conflict do nothing
+""",
+)
+
+START_LINE = Statement(
+    "start_line",
+    """
+update duly_line
+   set starts = :starts, opened_until = :starts - 1, next_due = :starts
+ where id = :line and starts is null
+""",
+)
+
+ADD_SERIES = Statement(
+    "add_series",
+    """
+insert into duly_series (line, zone, grain, horizon)
+values (:line, :zone, :grain, :horizon)
+    on conflict do nothing
+""",
+)
+
+FIND_SERIES = Statement(
+    "find_series",
+    f"select {SERIES_COLUMNS} from duly_series s where s.line = :line and s.zone = :zone and s.grain = :grain",
+)
+
+
+@record
+class Declaration:
+    """What a caller says that a job is. `policies` holds the columns of duly_job that it names, and no others."""
+
+    job: str
+    scope: str = ""
+    schedule: Schedule | None = None
+    policies: dict[str, Value] = {}  # noqa: RUF012  a record never changes its fields
+    by: str = ""
+
+
+def schedule_of(version: Version) -> Schedule:
+    """The schedule that a version holds."""
+    return from_spec(
+        {
+            "kind": version.kind,
+            "zone": version.zone,
+            "gap": version.gap,
+            "fold": version.fold,
+            "at": version.at,
+            "offset": version.offset,
+            "lines": version.lines.split("\n") if version.lines else [],
+            "interval": version.interval,
+            "anchor": version.anchor,
+        }
+    )
+
+
+def version_columns(schedule: Schedule) -> dict[str, Value]:
+    """A schedule as the columns of duly_version that make it."""
+    spec = schedule.spec()
+    columns: dict[str, Value] = {name: spec[name] for name in ("kind", "zone", "gap", "fold", "at", "offset")}  # type: ignore[misc]  # the spec's values are text here
+    return {
+        **columns,
+        "grain": schedule.grain,
+        "lines": "\n".join(schedule.lines),
+        "interval": schedule.interval,
+        "anchor": schedule.anchor,
+        "words": schedule.words(),
+    }
+
+
+def same_schedule(version: Version, schedule: Schedule) -> bool:
+    """Whether a version in force is this schedule. How it is put in words is not part of it."""
+    declared = version_columns(schedule)
+    return all(getattr(version, name) == value for name, value in declared.items() if name != "words")
+
+
+def known_from_row(*row: object) -> Known:
+    """The four records of one joined row; the last three may be absent."""
+    job, rest = row[:JOB_WIDTH], row[JOB_WIDTH:]
+    version, rest = rest[:VERSION_WIDTH], rest[VERSION_WIDTH:]
+    line, series = rest[:LINE_WIDTH], rest[LINE_WIDTH:]
+    return Known(
+        Job(*job),  # type: ignore[arg-type]  # as the columns are declared
+        None if version[0] is None else Version(*version),  # type: ignore[arg-type]
+        None if line[0] is None else Line(*line),  # type: ignore[arg-type]
+        None if series[0] is None else Series(*series),  # type: ignore[arg-type]
+    )
+
+
+async def find(name: str, scope: str) -> Known | None:
+    """What is known of a job and scope; None for a job never registered."""
+    return await one(FIND, known_from_row, name=name, scope=scope)
+
+
+def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
+    """Why a declaration cannot stand beside what is known, or None. Pure: the same before a write and inside it."""
+    if known is None:
+        return None if declared.schedule is not None else UnknownJob(f"the ledger knows no job {declared.job!r}")
+    if declared.schedule is not None and known.version is not None and not same_schedule(known.version, declared.schedule):
+        return ScheduleChanged(
+            f"{declared.job} is declared as: {declared.schedule.words()}; in force is version {known.version.number}: "
+            f"{known.version.words}. Nothing was run"
+        )
+    if known.line is None and known.job.roster == "closed":
+        return UnknownScope(f"{declared.job} has a closed roster, and {declared.scope!r} is not in it")
+    return None
+
+
+def is_complete(known: Known | None, declared: Declaration) -> bool:
+    """Whether the ledger already holds all that the declaration says, so that nothing needs to be written."""
+    if known is None or known.line is None or not policies_agree(known.job, declared.policies):
+        return False
+    if declared.schedule is None and known.version is None:
+        return True
+    return known.series is not None and known.line.starts is not None
+
+
+def policies_agree(job: Job, policies: dict[str, Value]) -> bool:
+    """Whether every policy named has its stored value."""
+    return all(getattr(job, name) == value for name, value in policies.items())
+
+
+def policies_of(job: Job) -> dict[str, Value]:
+    """All policies of a job, by column."""
+    return {name: getattr(job, name) for name in DEFAULTS}
+
+
+def check_policies(policies: dict[str, Value]) -> None:
+    """Raise `Misuse`, naming the field, for policies that contradict each other. Pure."""
+    contract = policies.get("contract")
+    if policies.get("remembers") is not None and contract not in (None, "idempotent"):
+        raise Misuse(f"remembers: it belongs to effect = idempotent, not {contract}")
+    lease = policies.get("lease")
+    if isinstance(lease, int) and not 100_000 <= lease <= 30 * DAY:
+        raise Misuse("lease: it lies between 100ms and 30d")
+    for name in ("retries", "retry_delay", "retry_ceiling"):
+        value = policies.get(name)
+        if isinstance(value, int) and value < 0:
+            raise Misuse(f"{name}: it cannot be negative")
+
+
+async def declare(declared: Declaration) -> Known | Refused | Misuse:
+    """Register what is new in the declaration; answer what is known after it, or why it cannot stand."""
+    known = await find(declared.job, declared.scope)
+    refusal = refusal_of(known, declared)
+    if refusal is not None:
+        return refusal
+    if is_complete(known, declared):
+        assert known is not None
+        return known
+    if known is None:
+        await _add_job(declared)
+    elif not policies_agree(known.job, declared.policies):
+        await _keep_policies(known.job, declared)
+    known = await _found(declared)
+    if known.version is None and declared.schedule is not None:
+        await add_version(known.job, declared.schedule, number=1, effective_from=0, by=declared.by, reason="registered")
+    if known.line is None:
+        await _add_line(known, declared)
+    await _add_series(await _found(declared))
+    return await _found(declared)
+
+
+async def _found(declared: Declaration) -> Known:
+    known = await find(declared.job, declared.scope)
+    assert known is not None  # registered in this transaction
+    return known
+
+
+async def _add_job(declared: Declaration) -> None:
+    await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.policies})
+    known = await _found(declared)
+    words = "without a schedule" if declared.schedule is None else declared.schedule.words()
+    await tell("job_registered", job=known.job.id, by=declared.by, detail=words)
+
+
+async def _keep_policies(job: Job, declared: Declaration) -> None:
+    await count(KEEP_POLICIES, id=job.id, **{**policies_of(job), **declared.policies})
+    changed = [
+        f"{name}: {getattr(job, name)} → {value}"
+        for name, value in declared.policies.items()
+        if getattr(job, name) != value
+    ]
+    await tell("policies_changed", job=job.id, by=declared.by, detail="; ".join(changed))
+
+
+async def add_version(
+    job: Job, schedule: Schedule, *, number: int, effective_from: int, by: str, reason: str, label: str = ""
+) -> None:
+    """Put a schedule in force as a new version from an instant on."""
+    await count(
+        ADD_VERSION,
+        job=job.id,
+        number=number,
+        label=label,
+        effective_from=effective_from,
+        by=by,
+        reason=reason,
+        **version_columns(schedule),
+    )
+    await count(PUT_IN_FORCE, job=job.id, number=number)
+
+
+async def _add_line(known: Known, declared: Declaration) -> None:
+    await count(ADD_LINE, job=known.job.id, scope=declared.scope)
+    if declared.scope:
+        await tell("scope_added", job=known.job.id, by=declared.by, detail=declared.scope)
+
+
+async def _add_series(known: Known) -> None:
+    """The series of the schedule in force, and where the line starts: at its newest occurrence that is due."""
+    assert known.line is not None
+    if known.version is None:
+        return
+    await count(
+        ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON
+    )
+    instant = await now()
+    newest = next(schedule_of(known.version).before(instant), None)
+    await count(START_LINE, line=known.line.id, starts=instant if newest is None else newest.due)
+
+
+async def series_of(line: int, zone: str, grain: str) -> Series:
+    """The series of a line under a zone and grain, made if absent."""
+    found = await one(FIND_SERIES, Series, line=line, zone=zone, grain=grain)
+    if found is not None:
+        return found
+    await count(ADD_SERIES, line=line, zone=zone, grain=grain, horizon=NO_HORIZON)
+    made = await one(FIND_SERIES, Series, line=line, zone=zone, grain=grain)
+    assert made is not None
+    return made
+
+
+def scheduled(known: Known) -> tuple[Schedule, Line, Series]:
+    """The schedule in force with its line and series. Raises `ScheduleError` for a job without one."""
+    if known.version is None or known.line is None or known.series is None:
+        raise ScheduleError(f"{known.job.name} has no schedule")
+    return schedule_of(known.version), known.line, known.series

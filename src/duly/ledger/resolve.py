@@ -1,0 +1,264 @@
+"""Resolve: what a person may say of a run.
+
+Each is one guarded change of the run's row with an event that names who and why. A change that the table of states does
+not allow is refused with the state that stood in its way.
+"""
+
+from __future__ import annotations
+
+from duly.errors import BelowHorizon, NotAllowed
+from duly.ledger import states
+from duly.ledger.ask import Statement, alive, count, now
+from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
+from duly.ledger.events import tell
+from duly.ledger.open import OPEN_IF_ABSENT
+from duly.ledger.records import Known, Run, RunId
+from duly.ledger.take import look, look_newest, run_parameters, skipped_by_range
+from duly.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.schedule.occurrence import Occurrence
+
+RESOLVE_DONE = Statement(
+    "resolve_done_if_unknown",
+    """
+update duly_run
+   set state = {to}, settled_at = {now}, cause = null
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence
+""",
+    event="resolve_done",
+)
+
+RESOLVE_NOT_DONE = Statement(
+    "resolve_not_done_if_unknown",
+    """
+update duly_run
+   set state = {to}, retry_at = {now}, asked_at = {now}, cause = 'resolved as not done'
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence
+""",
+    event="resolve_not_done",
+)
+
+RETRY_IF_FAILED = Statement(
+    "retry_if_failed",
+    """
+update duly_run
+   set state = {to}, retry_at = {now}, asked_at = {now}, failures = 0,
+       payload = case when :new_payload = 1 then null else payload end
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from}
+""",
+    event="retry",
+)
+
+SKIP_IF_FREE = Statement(
+    "skip_if_free",
+    """
+update duly_run
+   set was = state, state = {to}, settled_at = {now}, cause = :cause
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from}
+""",
+    event="skip",
+)
+
+UNSKIP_IF_SKIPPED = Statement(
+    "unskip_if_skipped",
+    # It becomes what it was; a failed run is due for retry at once, for a person asked for it.
+    """
+update duly_run
+   set state = was, was = null, settled_at = null, cause = null, asked_at = {now},
+       retry_at = case when was = 'failed' then {now} end
+ where series = :series and nominal = :nominal and revision = :revision
+   and state = 'skipped'
+""",
+)
+
+CUT_RANGE = Statement(
+    "cut_range",
+    """
+insert into duly_skipped (series, from_nominal, to_nominal, reason, at, by)
+select series, :nominal + 1, to_nominal, reason, at, by
+  from duly_skipped
+ where series = :series and from_nominal <= :nominal and to_nominal > :nominal + 1
+    on conflict do nothing
+""",
+)
+
+END_RANGE_BEFORE = Statement(
+    "end_range_before",
+    """
+update duly_skipped
+   set to_nominal = :nominal
+ where series = :series and from_nominal <= :nominal and to_nominal > :nominal
+""",
+)
+
+DROP_EMPTY_RANGES = Statement(
+    "drop_empty_ranges", "delete from duly_skipped where series = :series and from_nominal >= to_nominal"
+)
+
+REPLACE_IF_COMPLETED = Statement(
+    "replace_if_completed",
+    # I3: the old row is written too, else a late attempt and a new revision would both live.
+    """
+update duly_run
+   set state = {to}, fence = fence + 1
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence
+""",
+    event="reopen",
+)
+
+OPEN_REVISION = Statement(
+    "open_revision",
+    """
+insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
+       opened_at, failures, asked_at)
+select r.series, r.nominal, r.revision + 1, 'open', 0, r.due, r.window_start, r.window_end, r.resolution, r.version,
+       {now}, 0, {now}
+  from duly_run r
+ where r.series = :series and r.nominal = :nominal and r.revision = :revision
+   and r.state = 'replaced' and r.fence = :seen_fence + 1
+    on conflict do nothing
+""",
+)
+
+
+@record
+class Word:
+    """Who says it and why; `evidence` is the longer text of a resolution."""
+
+    by: str
+    reason: str
+    evidence: str = ""
+
+
+def not_allowed(what: str, seen: Run | None) -> NotAllowed:
+    """The refusal of a change that the run's state does not allow."""
+    state = "has no row yet" if seen is None else f"is {seen.state}"
+    advice = {
+        states.RUNNING: "wait for its attempt",
+        states.UNKNOWN: "`duly resolve` it first",
+        states.COMPLETED: "`duly reopen` it to do it again on purpose",
+        states.SKIPPED: "`duly unskip` it first",
+        states.FAILED: "`duly retry` or `duly skip` it",
+        states.OPEN: "the next poke works it; `duly skip` it to leave it out",
+        states.REPLACED: "address its newest revision",
+    }
+    hint = "" if seen is None else f"; {advice[seen.state]}"
+    return NotAllowed(f"cannot {what} this run: it {state}{hint}")
+
+
+async def resolve(run: RunId, word: Word, *, done: bool, attempt_is_dead: bool = False) -> Run:
+    """Say what happened to an unknown run: it was done (completed), or it was not (failed, to be retried now).
+
+    Raises `NotAllowed` for a run that is not unknown, or whose attempt still shows a pulse: it may yet report. That
+    another process merely kept its file lock can be overridden, on the record.
+    """
+    seen = await look(run)
+    if seen is None or seen.state != states.UNKNOWN:
+        raise not_allowed("resolve", seen)
+    assert seen.attempt_id is not None
+    if (seen.lease_until or 0) > await now():
+        raise NotAllowed("cannot resolve this run: its attempt renewed its lease a moment ago; ask it, or wait")
+    if not attempt_is_dead and await alive(seen.attempt_id):
+        raise NotAllowed(f"cannot resolve this run: its attempt still holds its lock (it began as {seen.owner})")
+    statement, state = (RESOLVE_DONE, states.COMPLETED) if done else (RESOLVE_NOT_DONE, states.FAILED)
+    await count(statement, **run_parameters(run), seen_fence=seen.fence)
+    await count(
+        RECORD_END_OR_RAISE,
+        **run_parameters(run),
+        attempt_id=seen.attempt_id,
+        number=seen.fence,
+        state=state,
+        outcome="completed" if done else "failed",
+        contract=seen.contract,
+        owner=seen.owner,
+        trigger=seen.trigger,
+        error=f"unknown ({seen.cause}); resolved by {word.by}",
+    )
+    await keep_text(run, seen.fence, "evidence", word.evidence)
+    detail = ("done" if done else "not done") + (", attempt said to be dead" if attempt_is_dead else "")
+    await tell("resolved", run=run, attempt_id=seen.attempt_id, by=word.by, reason=word.reason, detail=detail)
+    return await _seen(run)
+
+
+async def retry(run: RunId, word: Word, *, new_payload: bool = False) -> Run:
+    """Let a failed run be taken at the next poke, whatever its retry time and the catch-up policy. Runs nothing.
+
+    With `new_payload` the next claim fixes the payload anew (I6).
+    """
+    seen = await look(run)
+    if not await count(RETRY_IF_FAILED, **run_parameters(run), new_payload=int(new_payload)):
+        raise not_allowed("retry", seen)
+    await tell("retried", run=run, by=word.by, reason=word.reason, detail="new payload" if new_payload else "")
+    return await _seen(run)
+
+
+async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
+    """Settle a run without doing it. A window without a row is given one: a person's skip is never a range."""
+    if await look(run) is None:
+        await _open(known, run, occurrence)
+    seen = await look(run)
+    if not await count(SKIP_IF_FREE, **run_parameters(run), cause=word.reason):
+        raise not_allowed("skip", seen)
+    await tell("skipped", run=run, by=word.by, reason=word.reason)
+    return await _seen(run)
+
+
+async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
+    """Make a skipped run what it was before, and owed whatever the catch-up policy. Cuts it out of a skipped range."""
+    seen = await look(run)
+    if seen is None and await skipped_by_range(run.series, run.nominal) is not None:
+        await _cut_out(run)
+        await _open(known, run, occurrence)
+        await count(SKIP_IF_FREE, **run_parameters(run), cause="was in a skipped range")
+    if not await count(UNSKIP_IF_SKIPPED, **run_parameters(run)):
+        raise not_allowed("unskip", seen)
+    await tell("unskipped", run=run, by=word.by, reason=word.reason)
+    return await _seen(run)
+
+
+async def reopen(run: RunId, word: Word) -> Run:
+    """Deliberately do a completed run again, as its next revision, under a key of its own."""
+    seen = await look_newest(run.series, run.nominal)
+    if seen is None or seen.id != run or not await count(
+        REPLACE_IF_COMPLETED, **run_parameters(run), seen_fence=seen.fence
+    ):
+        raise not_allowed("reopen", seen)
+    await count(OPEN_REVISION, **run_parameters(run), seen_fence=seen.fence)
+    again = RunId(run.series, run.nominal, run.revision + 1)
+    await tell("reopened", run=again, by=word.by, reason=word.reason)
+    return await _seen(again)
+
+
+async def _open(known: Known, run: RunId, occurrence: Occurrence | None) -> None:
+    opened = await count(
+        OPEN_IF_ABSENT,
+        series=run.series,
+        nominal=run.nominal,
+        due=None if occurrence is None else occurrence.due,
+        window_start=None if occurrence is None else occurrence.start,
+        window_end=None if occurrence is None else occurrence.end,
+        resolution=None if occurrence is None else occurrence.resolution,
+        version=known.job.version,
+    )
+    if not opened:
+        raise BelowHorizon
+
+
+async def _cut_out(run: RunId) -> None:
+    bounds = {"series": run.series, "nominal": run.nominal}
+    await count(CUT_RANGE, **bounds)
+    await count(END_RANGE_BEFORE, **bounds)
+    await count(DROP_EMPTY_RANGES, series=run.series)
+
+
+async def _seen(run: RunId) -> Run:
+    seen = await look(run)
+    assert seen is not None  # seen in this transaction
+    return seen

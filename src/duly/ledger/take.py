@@ -1,0 +1,417 @@
+"""Take: who may work a run.
+
+The run's row names its current attempt, its number and its lease. A claim is one conditional write of that row; the look
+before it only spares a duplicate the write lock, and the write's own guard decides. A holder is *gone* when its lease has
+lapsed and it shows no pulse; what becomes of its run then is the contract's word, sealed when it claimed.
+"""
+
+from __future__ import annotations
+
+from duly.errors import BelowHorizon, OutcomeUnknown, PayloadConflict, Refused, RunFailed, RunSkipped
+from duly.ledger import contracts, states
+from duly.ledger.ask import Statement, alive, count, now, one
+from duly.ledger.contracts import Ending, Terms
+from duly.ledger.events import tell
+from duly.ledger.records import (
+    LEASES,
+    RUN_COLUMNS,
+    AlreadyCompleted,
+    Busy,
+    Claim,
+    Claimer,
+    Job,
+    Line,
+    NotDue,
+    Run,
+    RunId,
+    Series,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.schedule.occurrence import Occurrence
+
+LOOK = Statement(
+    "look",
+    f"""
+select {RUN_COLUMNS}
+  from duly_run r
+  {LEASES}
+ where r.series = :series and r.nominal = :nominal and r.revision = :revision
+""",
+)
+
+LOOK_NEWEST = Statement(
+    "look_newest",
+    f"""
+select {RUN_COLUMNS}
+  from duly_run r
+  {LEASES}
+ where r.series = :series and r.nominal = :nominal
+ order by r.revision desc limit 1
+""",
+)
+
+RANGE_OVER = Statement(
+    "range_over",
+    """
+select reason
+  from duly_skipped
+ where series = :series and from_nominal <= :nominal and to_nominal > :nominal
+ limit 1
+""",
+)
+
+CLAIM_ABSENT = Statement(
+    "claim_absent",
+    # I7: the series is held, so that no prune can pass this run while it is being created.
+    """
+insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
+       opened_at, payload, failures, first_started_at, attempt_id, started_at, lease_until, contract, owner, trigger)
+select s.id, :nominal, :revision, 'running', 1, :due, :window_start, :window_end, :resolution, :version,
+       {now}, coalesce(:payload, 'none'), 0, {now}, :attempt_id, {now}, {now} + :lease, :contract, :owner, :trigger
+  from duly_series s
+ where s.id = :series and s.horizon <= :nominal {share}
+    on conflict do nothing
+""",
+)
+
+CLAIM_IF_FREE = Statement(
+    "claim_if_free",
+    # I3: the fence only rises. Guarded by the attempt that was seen, so that two who saw the same free run cannot both
+    # have it.
+    """
+update duly_run
+   set state = {to}, fence = fence + 1, payload = coalesce(payload, :payload, 'none'),
+       first_started_at = coalesce(first_started_at, {now}), attempt_id = :attempt_id, started_at = {now},
+       lease_until = {now} + :lease, contract = :contract, owner = :owner, trigger = :trigger,
+       retry_at = null, cause = null
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence
+""",
+    event="take",
+)
+
+TAKE_OVER = Statement(
+    "take_over_if_unchanged",
+    # I2, I3: the old attempt's number is dead from here on.
+    """
+update duly_run
+   set state = {to}, fence = fence + 1, attempt_id = :attempt_id, started_at = {now},
+       lease_until = {now} + :lease, contract = :contract, owner = :owner, trigger = :trigger
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
+""",
+    event="take_over",
+)
+
+CLOSE_LOST = Statement(
+    "close_lost",
+    # Inserted after the fence has risen, never before: the other order deadlocks against complete.
+    """
+insert into duly_attempt (series, nominal, revision, number, attempt_id, started_at, ended_at, outcome,
+       contract, owner, trigger, error)
+values (:series, :nominal, :revision, :number, :attempt_id, :started_at, {now}, 'lost',
+       :contract, :owner, :trigger, :error)
+""",
+)
+
+LOSE_IF_UNCHANGED = Statement(
+    "lose_if_unchanged",
+    # The number need not rise: from failed no attempt can complete, and the next claim raises it.
+    """
+update duly_run
+   set state = {to}, retry_at = {now}, cause = :cause
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
+""",
+    event="lose",
+)
+
+LAPSE_IF_UNCHANGED = Statement(
+    "lapse_if_unchanged",
+    # I5. The fence does not rise: the attempt is the best witness, and may still report.
+    """
+update duly_run
+   set state = {to}, cause = :cause
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
+""",
+    event="lapse",
+)
+
+HOLD_LINE = Statement(
+    "hold_line",
+    """
+update duly_line
+   set holder_series = :series, holder_nominal = :nominal, holder_revision = :revision
+ where id = :line
+""",
+)
+
+RENEW_IF_HELD = Statement(
+    "renew_if_held",
+    # A heartbeat never touches the run: the lease of a renewed run lives here.
+    """
+insert into duly_renewal (series, nominal, revision, attempt_id, until)
+select r.series, r.nominal, r.revision, r.attempt_id, {now} + :lease
+  from duly_run r
+ where r.series = :series and r.nominal = :nominal and r.revision = :revision
+   and r.state = 'running' and r.attempt_id = :attempt_id and r.fence = :number
+    on conflict (series, nominal, revision) do update set attempt_id = excluded.attempt_id, until = excluded.until
+""",
+)
+
+RETURN_FROM_UNKNOWN = Statement(
+    "return_from_unknown_if_line_notes_it",
+    """
+update duly_run
+   set state = {to}, cause = null
+ where series = :series and nominal = :nominal and revision = :revision
+   and state = 'unknown' and state in {from} and attempt_id = :attempt_id and fence = :number
+   and exists (
+       select 1
+         from duly_series s
+         join duly_line l on l.id = s.line
+         join duly_job j on j.id = l.job
+        where s.id = :series
+          and (j.overlap = 1 or (l.holder_series = :series and l.holder_nominal = :nominal
+                                 and l.holder_revision = :revision)))
+""",
+    event="renew",
+)
+
+
+def run_parameters(run: RunId) -> dict[str, int]:
+    """A run's identity as the parameters that every statement names it by."""
+    return {"series": run.series, "nominal": run.nominal, "revision": run.revision}
+
+
+async def look(run: RunId) -> Run | None:
+    """The run as it is, or None where its window was never opened."""
+    return await one(LOOK, Run, **run_parameters(run))
+
+
+async def look_newest(series: int, nominal: int) -> Run | None:
+    """The newest revision of a run, or None where its window was never opened."""
+    return await one(LOOK_NEWEST, Run, series=series, nominal=nominal)
+
+
+async def skipped_by_range(series: int, nominal: int) -> str | None:
+    """The reason of the skipped range over a window without a row, or None."""
+    return await one(RANGE_OVER, str, series=series, nominal=nominal)
+
+
+async def gone(run: Run) -> bool:
+    """Whether the run's holder is gone: its lease has lapsed and it shows no pulse (I4: by the database's clock)."""
+    assert run.attempt_id is not None
+    assert run.lease_until is not None
+    return run.lease_until <= await now() and not await alive(run.attempt_id)
+
+
+async def take(
+    job: Job,
+    line: Line,
+    series: Series,
+    occurrence: Occurrence | None,
+    run: RunId,
+    claimer: Claimer,
+    *,
+    heed_retry_time: bool = False,
+) -> Claim | AlreadyCompleted | Busy | NotDue | Refused:
+    """Take the run if it is free, or if its holder is gone and its contract allows.
+
+    A refusal is returned, not raised: what was found on the way (a holder gone, a run unknown) is to be committed first.
+    A named window ignores a retry time, a poke heeds it.
+    """
+    seen = await look(run)
+    due = occurrence.due if seen is None and occurrence is not None else None if seen is None else seen.due
+    if due is not None and due > await now():
+        return NotDue(run, due)
+    if seen is None and (refusal := await _refuse_absent(series, run, claimer)):
+        return refusal
+    if seen is not None:
+        settled = await _answer_without_claim(seen, claimer, heed_retry_time=heed_retry_time)
+        if settled is not None:
+            return settled
+    if not job.overlap and (held := await _end_or_respect_holder(job, line, run)):
+        return held
+    if seen is not None and seen.state == states.RUNNING:
+        if not await gone(seen):
+            return _busy(seen)
+        ending = ending_when_gone(job, seen, await now())
+        if ending.state == states.UNKNOWN:
+            await end_gone(job, seen)
+            return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
+    return await _claim(job, line, occurrence, run, seen, claimer)
+
+
+async def look_first(run: RunId, claimer: Claimer) -> AlreadyCompleted | Busy | None:
+    """What a plain look can answer without a lock or a commit; None where a claim has to be tried."""
+    seen = await look(run)
+    if seen is None or payload_differs(seen, claimer.payload):
+        return None
+    if seen.state == states.COMPLETED:
+        return AlreadyCompleted(seen.id, seen.settled_at or 0, seen.fence)
+    if seen.state == states.RUNNING and not await gone(seen):
+        return _busy(seen)
+    return None
+
+
+async def _refuse_absent(series: Series, run: RunId, claimer: Claimer) -> Refused | None:
+    if run.nominal < series.horizon:
+        await tell("below_horizon", run=run, by=claimer.owner)
+        return BelowHorizon()
+    reason = await skipped_by_range(run.series, run.nominal)
+    return None if reason is None else RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
+
+
+async def _answer_without_claim(
+    seen: Run, claimer: Claimer, *, heed_retry_time: bool
+) -> AlreadyCompleted | Busy | Refused | None:
+    """What a settled, unknown or waiting run answers; None where it may be claimed."""
+    if payload_differs(seen, claimer.payload):
+        await tell("payload_refused", run=seen.id, by=claimer.owner, detail=f"claimed first with {seen.payload}")
+        return PayloadConflict()
+    match seen.state:
+        case states.COMPLETED | states.REPLACED:
+            return AlreadyCompleted(seen.id, seen.settled_at or 0, seen.fence)
+        case states.SKIPPED:
+            return RunSkipped(f"this run was skipped ({seen.cause}); `duly unskip` it if it is to run after all")
+        case states.UNKNOWN:
+            return OutcomeUnknown()
+        case states.FAILED if seen.retry_at is None:
+            return RunFailed()
+        case states.FAILED if heed_retry_time and seen.retry_at is not None and seen.retry_at > await now():
+            return Busy(seen.id, seen.retry_at, "its retry time has not come")
+    return None
+
+
+def payload_differs(seen: Run, payload: str | None) -> bool:
+    """I6: the payload hash is fixed by the first claim; a claim without one adopts it."""
+    return payload is not None and seen.payload is not None and payload != seen.payload
+
+
+def _busy(seen: Run) -> Busy:
+    return Busy(seen.id, seen.lease_until or 0, seen.owner or "")
+
+
+async def _end_or_respect_holder(job: Job, line: Line, run: RunId) -> Busy | None:
+    """Overlap is off: the run noted on the line must not be running, or its holder is gone and ends here."""
+    holder = line.holder
+    if holder is None or holder == run:
+        return None
+    held = await look(holder)
+    if held is None or held.state != states.RUNNING:
+        return None
+    if not await gone(held):
+        return _busy(held)
+    await end_gone(job, held)
+    return None
+
+
+def ending_when_gone(job: Job, held: Run, instant: int) -> Ending:
+    """What becomes of a run whose holder is gone, by the contract that was sealed with its attempt."""
+    terms = Terms(held.contract or contracts.EXTERNAL, job.remembers)
+    elapsed = instant - (held.first_started_at or instant)
+    return contracts.after_vanishing(terms, elapsed=elapsed, cause="its attempt vanished")
+
+
+async def end_gone(job: Job, held: Run) -> Ending:
+    """End a run whose holder is gone: unknown, or failed with its attempt lost and due for retry at once."""
+    ending = ending_when_gone(job, held, await now())
+    guard = {**run_parameters(held.id), "seen_fence": held.fence, "seen_attempt": held.attempt_id}
+    if ending.state == states.UNKNOWN:
+        if await count(LAPSE_IF_UNCHANGED, **guard, cause=ending.cause):
+            await tell("unknown", run=held.id, attempt_id=held.attempt_id, by="duly", detail=ending.cause)
+    elif await count(LOSE_IF_UNCHANGED, **guard, cause=ending.cause):
+        await close_lost(held)
+    return ending
+
+
+async def close_lost(held: Run) -> None:
+    """Write the row of an attempt that vanished, from the values that its run held before the fence rose."""
+    await count(
+        CLOSE_LOST,
+        **run_parameters(held.id),
+        number=held.fence,
+        attempt_id=held.attempt_id,
+        started_at=held.started_at,
+        contract=held.contract,
+        owner=held.owner,
+        trigger=held.trigger,
+        error="vanished",
+    )
+
+
+async def _claim(
+    job: Job, line: Line, occurrence: Occurrence | None, run: RunId, seen: Run | None, claimer: Claimer
+) -> Claim | Busy | AlreadyCompleted | Refused:
+    """Write the claim, then tell from a fresh look who has it."""
+    claim = {
+        **run_parameters(run),
+        "attempt_id": claimer.attempt_id,
+        "owner": claimer.owner,
+        "trigger": claimer.trigger,
+        "lease": job.lease,
+        "contract": job.contract,
+    }
+    if not job.overlap:
+        await count(HOLD_LINE, **run_parameters(run), line=line.id)
+    if seen is None:
+        await count(
+            CLAIM_ABSENT,
+            **claim,
+            payload=claimer.payload,
+            due=None if occurrence is None else occurrence.due,
+            window_start=None if occurrence is None else occurrence.start,
+            window_end=None if occurrence is None else occurrence.end,
+            resolution=None if occurrence is None else occurrence.resolution,
+            version=None if occurrence is None else job.version,
+        )
+    elif seen.state == states.RUNNING:
+        if await count(TAKE_OVER, **claim, seen_fence=seen.fence, seen_attempt=seen.attempt_id):
+            await close_lost(seen)
+    else:
+        await count(CLAIM_IF_FREE, **claim, payload=claimer.payload, seen_fence=seen.fence)
+    won = await look(run)
+    if won is None:
+        return BelowHorizon()
+    if won.attempt_id != claimer.attempt_id:
+        return _busy(won)
+    return claim_of(won, job.lease)
+
+
+def claim_of(run: Run, lease: int) -> Claim:
+    """The claim that the run's row describes."""
+    assert run.attempt_id is not None
+    assert run.started_at is not None
+    return Claim(
+        run.id,
+        run.attempt_id,
+        run.fence,
+        run.started_at,
+        run.lease_until or 0,
+        lease,
+        run.contract or contracts.EXTERNAL,
+        run.owner or "",
+        run.trigger or "",
+        run.failures,
+        run.first_started_at or run.started_at,
+    )
+
+
+def claim_parameters(claim: Claim) -> dict[str, int | bytes]:
+    """What every write of an attempt names: key, attempt and number (I2)."""
+    return {**run_parameters(claim.run), "attempt_id": claim.attempt_id, "number": claim.number}
+
+
+async def renew(claim: Claim) -> bool:
+    """Prolong the lease by its length from now. False: another attempt took the run over, or it has ended."""
+    held = claim_parameters(claim)
+    if await count(RENEW_IF_HELD, **held, lease=claim.lease):
+        return True
+    if not await count(RETURN_FROM_UNKNOWN, **held):
+        return False
+    await count(RENEW_IF_HELD, **held, lease=claim.lease)
+    return True

@@ -1,0 +1,190 @@
+"""Locks on the file beside an SQLite ledger, `LEDGER-lock`. Two kinds share it and do not touch each other.
+
+The *writer lock* is a flock: SQLite's own busy handler polls and starves writers, a flock queues them. It is tried
+without blocking, then waited for in a thread with a deadline, since a stopped holder would block for ever. The thread lets
+go at once if the lock comes too late.
+
+A *pulse* is a byte-range lock of the open file description (fcntl(2), F_OFD_SETLK) at an offset made from the attempt's
+id. It belongs to the description, not the process, so a child that inherits the descriptor keeps it when its wrapper is
+killed. It says that a claim's holder may be alive, and leaves nothing to clean up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from _thread import allocate_lock, start_new_thread
+from struct import Struct
+
+from duly.errors import LedgerUnwritable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _thread import LockType
+
+HAS_PULSE = hasattr(fcntl, "F_OFD_SETLK")  # Linux; elsewhere the lease alone says whether a holder may be alive
+
+_FLOCK = Struct("hhqqi4x")  # struct flock: type, whence, start, length, pid
+_writer_descriptors: set[int] = set()
+
+
+def lock_path(ledger_path: str) -> str:
+    """The file whose flock duly's writers take before `BEGIN IMMEDIATE`. Take it too when you write the same file often."""
+    return ledger_path + "-lock"
+
+
+def open_lock(path: str) -> int:
+    """Open the lock file, making it with the ledger's mode of access. Raises `LedgerUnwritable`."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as e:
+        raise LedgerUnwritable(f"cannot open {path}: {e.strerror}; duly needs to write beside its ledger") from e
+
+
+class WriterLock:
+    """The lock that queues the writers of one ledger. One for each connection; not shared between threads."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, ledger_path: str) -> None:
+        self._path = lock_path(ledger_path)
+        self._descriptor = -1
+
+    def acquire(self, seconds: float) -> bool:
+        """Take the lock, waiting for it at most so long. False: it stayed taken."""
+        if self._descriptor < 0:
+            self._descriptor = open_lock(self._path)
+            _writer_descriptors.add(self._descriptor)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self._wait(seconds)
+        return True
+
+    def _wait(self, seconds: float) -> bool:
+        """Block in a thread of its own, on a descriptor of its own, so that the deadline holds whatever the holder does."""
+        waiting = _Wait(self._path)
+        start_new_thread(waiting.block, ())
+        descriptor = waiting.outcome(seconds)
+        if descriptor is None:
+            return False
+        self.close()
+        self._descriptor = descriptor
+        _writer_descriptors.add(descriptor)
+        return True
+
+    def release(self) -> None:
+        """Let the next writer in."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Let go of lock and descriptor."""
+        if self._descriptor >= 0:
+            _writer_descriptors.discard(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class _Wait:
+    """One blocking wait for the writer lock, which its waiter may give up."""
+
+    __slots__ = ("_descriptor", "_done", "_given_up", "_guard", "_held")
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = open_lock(path)
+        _writer_descriptors.add(self._descriptor)
+        self._guard: LockType = allocate_lock()
+        self._done: LockType = allocate_lock()
+        self._done.acquire()
+        self._given_up = False
+        self._held = False
+
+    def block(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        except OSError:
+            self._finish(held=False)
+        else:
+            self._finish(held=True)
+
+    def _finish(self, *, held: bool) -> None:
+        with self._guard:
+            self._held = held
+            if self._given_up or not held:
+                _writer_descriptors.discard(self._descriptor)
+                os.close(self._descriptor)  # too late: let go at once
+        self._done.release()
+
+    def outcome(self, seconds: float) -> int | None:
+        """The locked descriptor, or None when it did not come in time."""
+        self._done.acquire(timeout=max(seconds, 0))
+        with self._guard:
+            if self._held:
+                return self._descriptor
+            self._given_up = True
+            return None
+
+
+def _close_in_child() -> None:
+    """A forked child shares its parent's open file descriptions: kept open, they would hold the lock after the parent."""
+    for descriptor in _writer_descriptors:
+        os.close(descriptor)
+    _writer_descriptors.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+
+
+# -- pulses -------------------------------------------------------------------------------------------------------------
+
+
+def _offset(attempt_id: bytes) -> int:
+    # The last eight bytes of a UUIDv7 are random but for its two variant bits; an offset is a positive 63-bit integer.
+    return int.from_bytes(attempt_id[8:], "big") & ((1 << 62) - 1)
+
+
+def begin_pulse(path: str, attempt_id: bytes) -> int:
+    """Hold an attempt's byte of the lock file; the answer is the descriptor that holds it, to be closed at its end."""
+    descriptor = open_lock(path)
+    if HAS_PULSE:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _offset(attempt_id), 1, 0))
+    return descriptor
+
+
+def has_pulse(path: str, attempt_id: bytes) -> bool:
+    """Whether any process holds the attempt's byte."""
+    if not HAS_PULSE:
+        return False
+    descriptor = open_lock(path)
+    try:
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _offset(attempt_id), 1, 0)
+        kind = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0]
+    finally:
+        os.close(descriptor)
+    return bool(kind != fcntl.F_UNLCK)
+
+
+def holders_of_pulse(path: str, attempt_id: bytes) -> list[int]:
+    """The pids that hold the attempt's byte, as far as /proc shows them (proc(5), fdinfo)."""
+    start = _offset(attempt_id)
+    mark = f" {start} {start}"
+    pids = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        if any("OFDLCK" in line and line.endswith(mark) for line in _locks_of(pid)):
+            pids.append(int(pid))
+    return sorted(pids)
+
+
+def _locks_of(pid: str) -> list[str]:
+    lines: list[str] = []
+    try:
+        descriptors = os.listdir(f"/proc/{pid}/fdinfo")
+    except OSError:  # it ended, or belongs to someone else
+        return lines
+    for descriptor in descriptors:
+        try:
+            with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii", errors="replace") as f:
+                lines += [line.rstrip() for line in f if line.startswith("lock:")]
+        except OSError:
+            continue
+    return lines

@@ -1,0 +1,231 @@
+-- The ledger on SQLite. Instants are microseconds since 1970 in UTC; durations are microseconds.
+--
+--   duly_job       a named thing with policies            duly_run       one obligation for a key, for ever
+--   duly_version   its schedules, one in force            duly_renewal   the lease of a run, once it was renewed
+--   duly_line      a job with a scope: the roster         duly_attempt   one try that has ended, written once
+--   duly_series    a line under one zone and grain        duly_text      long text of attempts and runs
+--   duly_adhoc     runs outside the schedule, by id       duly_output    an output file about to be moved into place
+--   duly_skipped   ranges of windows without rows         duly_event     evidence: who, when, which, why
+--
+-- A run's identity is (series, nominal, revision). The nominal is 2 x the civil seconds of what the schedule says, in
+-- the schedule's own wall clock, + 1 for the second pass of a repeated hour. While an attempt is current it lives in
+-- its run's row; the statement that ends it writes duly_attempt. Read attempts through duly_attempt_readable.
+
+create table duly_meta (
+    name  text primary key,
+    value text not null
+) without rowid;
+
+-- A clock set by hand, for tests: one row where duly_meta says clock = hand, else none.
+create table duly_clock (
+    at integer not null
+);
+
+create table duly_job (
+    id            integer primary key,
+    name          text    not null unique,
+    catch_up      text    not null,
+    contract      text    not null check (contract in ('transactional', 'idempotent', 'external')),
+    remembers     integer,                    -- idempotent: how long the destination deduplicates; null: for ever
+    clean_exits   text    not null,           -- exit codes that prove that nothing happened, '75,111'
+    retries       integer not null,
+    retry_delay   integer not null,           -- before the first retry; doubles
+    retry_ceiling integer not null,
+    grace         integer,                    -- null: a tenth of the period, at most an hour
+    overlap       integer not null,           -- 1: runs of one line may overlap
+    ordered       integer not null,           -- 1: a run waits until the one before it is settled
+    lease         integer not null,
+    timeout       integer,
+    owner         text    not null,
+    roster        text    not null check (roster in ('open', 'closed')),
+    version       integer,                    -- the schedule version in force; null: never scheduled
+    created_at    integer not null
+);
+
+create table duly_version (
+    job            integer not null references duly_job (id),
+    number         integer not null,
+    label          text    not null,
+    kind           text    not null,
+    zone           text    not null,
+    grain          text    not null,
+    gap            text    not null,
+    fold           text    not null,
+    at             text    not null,
+    "offset"       text    not null,
+    lines          text    not null,          -- cron lines, one a row of text
+    "interval"     integer not null,
+    anchor         integer not null,
+    words          text    not null,
+    effective_from integer not null,
+    created_at     integer not null,
+    by             text    not null,
+    reason         text    not null,
+    primary key (job, number)
+) without rowid;
+
+create table duly_line (
+    id              integer primary key,
+    job             integer not null references duly_job (id),
+    scope           text    not null,
+    starts          integer,                  -- nothing due before it is owed; null: not yet seen under a schedule
+    ends            integer,                  -- nothing due at or after it is owed; null: no end
+    opened_until    integer,                  -- every window due until then has a row, or lies in a skipped range
+    next_due        integer,                  -- the first occurrence after opened_until is due then
+    holder_series   integer,                  -- the run that holds the line (no overlap)
+    holder_nominal  integer,
+    holder_revision integer,
+    created_at      integer not null,
+    unique (job, scope)
+);
+
+create table duly_series (
+    id      integer primary key,
+    line    integer not null references duly_line (id),
+    zone    text    not null,
+    grain   text    not null,
+    horizon integer not null,                 -- a nominal: everything below it was settled and has been pruned
+    unique (line, zone, grain)
+);
+
+create table duly_run (
+    series           integer not null,
+    nominal          integer not null,
+    revision         integer not null,
+    state            text    not null check (state in
+                         ('open', 'running', 'completed', 'failed', 'unknown', 'skipped', 'replaced')),
+    fence            integer not null,        -- the number of the newest attempt; 0: never attempted
+    due              integer,
+    window_start     integer,
+    window_end       integer,
+    resolution       text,
+    version          integer,
+    opened_at        integer not null,
+    payload          text,                    -- null: never claimed; 'none': claimed without; else scheme:hash
+    failures         integer not null,        -- that count against the retries
+    retry_at         integer,                 -- failed: null waits for a person
+    asked_at         integer,                 -- a person asked for this run: no catch-up policy drops it
+    settled_at       integer,
+    was              text,                    -- skipped: the state before
+    cause            text,                    -- why it is failed, unknown or skipped, in a few words
+    first_started_at integer,                 -- of the first attempt of this revision
+    attempt_id       blob,                    -- the newest attempt
+    started_at       integer,
+    lease_until      integer,
+    contract         text,
+    owner            text,
+    trigger          text,
+    primary key (series, nominal, revision)
+) without rowid;
+
+create index duly_run_unsettled on duly_run (series, nominal)
+    where state in ('open', 'running', 'failed', 'unknown');
+
+create table duly_renewal (
+    series     integer not null,
+    nominal    integer not null,
+    revision   integer not null,
+    attempt_id blob    not null,
+    until      integer not null,
+    primary key (series, nominal, revision)
+) without rowid;
+
+create table duly_attempt (
+    series     integer not null,
+    nominal    integer not null,
+    revision   integer not null,
+    number     integer not null,
+    attempt_id blob    not null,
+    started_at integer not null,              -- read back from the guarded run: null here is a lost claim (I2)
+    ended_at   integer not null,
+    outcome    text    not null check (outcome in ('completed', 'failed', 'cancelled', 'lost', 'released')),
+    contract   text    not null,
+    owner      text    not null,
+    trigger    text    not null,
+    error      text,                          -- the type of an error, or how a child ended
+    primary key (series, nominal, revision, number)
+) without rowid;
+
+create table duly_text (
+    series   integer not null,
+    nominal  integer not null,
+    revision integer not null,
+    number   integer not null,
+    kind     text    not null check (kind in ('error', 'output', 'evidence')),
+    body     text    not null,
+    primary key (series, nominal, revision, number, kind)
+) without rowid;
+
+create table duly_output (
+    series     integer not null,
+    nominal    integer not null,
+    revision   integer not null,
+    attempt_id blob    not null,
+    path       text    not null,
+    size       integer not null,
+    sha256     text    not null,
+    at         integer not null,
+    primary key (series, nominal, revision)
+) without rowid;
+
+create table duly_adhoc (
+    series  integer not null references duly_series (id),
+    nominal integer not null,
+    id      text    not null,
+    primary key (series, id)
+) without rowid;
+
+create table duly_skipped (
+    series       integer not null references duly_series (id),
+    from_nominal integer not null,
+    to_nominal   integer not null,            -- half-open
+    reason       text    not null,
+    at           integer not null,
+    by           text    not null,
+    primary key (series, from_nominal)
+) without rowid;
+
+create table duly_event (
+    id         integer primary key,
+    at         integer not null,
+    kind       text    not null,
+    job        integer,
+    series     integer,
+    nominal    integer,
+    revision   integer,
+    attempt_id blob,
+    by         text    not null,
+    reason     text    not null,
+    detail     text    not null
+);
+
+create index duly_event_run on duly_event (series, nominal) where series is not null;
+
+create view duly_attempt_readable as
+select a.series, a.nominal, a.revision, a.number, lower(hex(a.attempt_id)) as attempt_id, a.started_at, a.ended_at,
+       a.outcome, a.contract, a.owner, a.trigger, a.error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000000.0, 'unixepoch') as started,
+       strftime('%Y-%m-%dT%H:%M:%fZ', a.ended_at / 1000000.0, 'unixepoch') as ended
+  from duly_attempt a
+union all
+select r.series, r.nominal, r.revision, r.fence, lower(hex(r.attempt_id)), r.started_at, null,
+       r.state, r.contract, r.owner, r.trigger, r.cause,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.started_at / 1000000.0, 'unixepoch'), null
+  from duly_run r
+ where r.state in ('running', 'unknown');
+
+create view duly_run_readable as
+select j.name as job, l.scope, s.zone, s.grain, a.id as adhoc,
+       case when s.grain <> 'adhoc' then strftime('%Y-%m-%dT%H:%M:%S', r.nominal / 2, 'unixepoch') end as nominal,
+       r.nominal & 1 as second_pass, r.revision, r.state, r.cause, r.fence,
+       strftime('%Y-%m-%dT%H:%M:%SZ', r.due / 1000000, 'unixepoch') as due,
+       strftime('%Y-%m-%dT%H:%M:%SZ', r.window_start / 1000000, 'unixepoch') as window_start,
+       strftime('%Y-%m-%dT%H:%M:%SZ', r.window_end / 1000000, 'unixepoch') as window_end,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.started_at / 1000000.0, 'unixepoch') as started,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.settled_at / 1000000.0, 'unixepoch') as settled,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.retry_at / 1000000.0, 'unixepoch') as retry
+  from duly_run r
+  join duly_series s on s.id = r.series
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+  left join duly_adhoc a on a.series = r.series and a.nominal = r.nominal;

@@ -1,0 +1,367 @@
+"""The ledger on SQLite: connections, transactions, and the answers to what an operation asks.
+
+A write is `BEGIN IMMEDIATE` behind the writer lock, so that it never has to be upgraded and never fails for having waited
+in the wrong place; a read is one snapshot and takes no lock. Commits that must survive are FULL. The journal is WAL where
+the file is ours; a database that was there before keeps the mode that its owner chose.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from _thread import _local
+from time import monotonic, sleep, time_ns
+
+from duly.errors import (
+    Conflict,
+    DulyError,
+    LedgerBusy,
+    LedgerCorrupt,
+    LedgerTooNew,
+    LedgerUnavailable,
+    LedgerUnwritable,
+    Misuse,
+    NoLedger,
+)
+from duly.ledger.ask import Ask, Statement, drive
+from duly.store.lock import WriterLock, has_pulse, lock_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from duly.ledger.ask import Operation
+
+    T = TypeVar("T")
+
+SCHEMA = 1  # the newest schema that this release knows; it writes a ledger whose min_writer is at most this
+BUSY_SECONDS = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
+
+# File systems whose locks SQLite cannot trust ("How To Corrupt An SQLite Database File", section 2.1).
+NETWORK_FILE_SYSTEMS = frozenset(
+    "nfs nfs4 cifs smb3 smbfs afs ceph lustre glusterfs beegfs ncpfs"
+    " fuse.sshfs fuse.glusterfs fuse.s3fs fuse.ceph fuse.rclone".split()
+)
+
+
+def ledger_path(url: str) -> str:
+    """The file that a ledger's URL names: `sqlite:///relative`, `sqlite:////absolute`, or a bare path. Raises `Misuse`."""
+    if "://" not in url:
+        return url
+    scheme, _, rest = url.partition("://")
+    if scheme != "sqlite" or not rest.startswith("/") or len(rest) < 2:
+        raise Misuse(
+            f"ledger: cannot open {scheme}://…; write sqlite:////absolute/path.db or sqlite:///relative/path.db"
+        )
+    return rest[1:]
+
+
+def network_file_system(mounts: str, path: str) -> str | None:
+    """The type of the network file system that a path lies on, by the text of /proc/self/mountinfo (proc(5)); else None."""
+    best, kind = "", ""
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        if len(fields) < 5 or not right:
+            continue
+        # Octal escapes stand for blanks in a mount point.
+        point = fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, right.split(" ")[0]
+    return kind if kind in NETWORK_FILE_SYSTEMS else None
+
+
+def refuse_network_file_system(path: str) -> None:
+    """Raise `LedgerUnavailable` for a ledger whose locks could not be trusted."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
+            kind = network_file_system(f.read(), os.path.realpath(path))
+    except OSError:  # not Linux, or no /proc
+        return
+    if kind:
+        raise LedgerUnavailable(
+            f"{path} lies on {kind}, a network file system whose locks SQLite cannot trust; "
+            "put the ledger on a local disk, or use PostgreSQL when there are many hosts"
+        )
+
+
+def translated(error: sqlite3.Error, *, path: str, in_transaction: bool = False) -> DulyError:
+    """What an error of SQLite means for whoever works with the ledger. A busy database is never anything else (I12)."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        if in_transaction or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
+            return Conflict(
+                "this transaction has read and can no longer become a writer; "
+                "roll back, and start it with BEGIN IMMEDIATE"
+            )
+        return LedgerBusy(f"the ledger {path} stayed busy; nothing was decided. Try again")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return LedgerCorrupt(f"{path} is damaged or not an SQLite database ({error})")
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return LedgerUnwritable(f"the ledger {path} cannot be written ({error})")
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
+        return LedgerUnavailable(f"the ledger {path} cannot be opened ({error})")
+    if "no such table: duly_" in str(error):
+        return NoLedger(f"{path} holds no ledger yet; open it with duly.sqlite({path!r}), which makes one")
+    return LedgerUnavailable(f"the ledger {path}: {error}")
+
+
+# -- answering ----------------------------------------------------------------------------------------------------------
+
+_rendered: dict[Statement, tuple[str, bool]] = {}
+
+
+def render(statement: Statement) -> tuple[str, bool]:
+    """A statement's text for SQLite, and whether it needs the time."""
+    ready = _rendered.get(statement)
+    if ready is None:
+        sql = statement.sql.replace("{or_rollback}", "or rollback").replace("{share}", "")
+        ready = _rendered[statement] = (sql.replace("{now}", ":now"), "{now}" in sql)
+    return ready
+
+
+class Answers:
+    """Answers what an operation asks on one connection, inside whatever transaction that is in."""
+
+    __slots__ = ("_clock_by_hand", "_connection", "_path")
+
+    def __init__(self, connection: sqlite3.Connection, path: str, *, clock_by_hand: bool) -> None:
+        self._connection = connection
+        self._path = path
+        self._clock_by_hand = clock_by_hand
+
+    def now(self) -> int:
+        """The instant: of this host, where SQLite is, or of the clock that a test set by hand."""
+        if not self._clock_by_hand:
+            return time_ns() // 1000
+        instant: int = self._connection.execute("select at from duly_clock").fetchone()[0]
+        return instant
+
+    def __call__(self, ask: Ask) -> object:
+        if ask.statement is None:
+            return self.now() if ask.want == "now" else self._alive(ask)
+        sql, needs_now = render(ask.statement)
+        parameters = {**ask.parameters, "now": self.now()} if needs_now else ask.parameters
+        try:
+            cursor = self._connection.execute(sql, parameters)
+        except sqlite3.IntegrityError:
+            if ask.statement.refuses is None:
+                raise
+            raise ask.statement.refuses from None
+        if ask.want == "one":
+            row = cursor.fetchone()
+            cursor.close()  # an unfinished cursor would keep its read, and with it the WAL, open
+            return row
+        return cursor.rowcount if ask.want == "count" else cursor.fetchall()
+
+    def _alive(self, ask: Ask) -> bool:
+        attempt_id = ask.parameters["attempt_id"]
+        assert isinstance(attempt_id, bytes)
+        return has_pulse(lock_path(self._path), attempt_id)
+
+
+# -- the store ----------------------------------------------------------------------------------------------------------
+
+
+class SqliteStore:
+    """One ledger in one SQLite file. Each thread gets a connection of its own; a forked child gets new ones.
+
+    `busy_seconds` is how long a write waits for its turn before it raises `LedgerBusy`. With `create` a missing ledger is
+    made, also inside a database that is there already. Raises `NoLedger`, `LedgerUnavailable`, `LedgerUnwritable`,
+    `LedgerCorrupt` or `LedgerTooNew`.
+    """
+
+    def __init__(self, path: str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.path = os.path.abspath(path)
+        self.busy_seconds = busy_seconds
+        self._sessions = _local()
+        self._pid = os.getpid()
+        refuse_network_file_system(self.path)
+        if not create and not os.path.exists(self.path):
+            raise NoLedger(f"there is no ledger at {self.path}; `duly exec` makes one at its first run")
+        try:
+            meta = self._meta() or (self._create() if create else None)
+        except sqlite3.Error as e:
+            raise translated(e, path=self.path) from e
+        if meta is None:
+            raise NoLedger(f"{self.path} is a database, but holds no ledger; `duly exec` makes one at its first run")
+        if int(meta["min_writer"]) > SCHEMA:
+            raise LedgerTooNew(
+                f"{self.path} was written by a newer release (schema {meta['schema']}) and does not let this one write; "
+                "upgrade duly"
+            )
+        self.ledger_id = meta["ledger_id"]
+        self.namespace = meta["namespace"]
+        self.clock_by_hand = meta["clock"] == "hand"
+
+    def _meta(self) -> dict[str, str] | None:
+        if not os.path.exists(self.path):
+            return None
+        connection = self.connect()
+        try:
+            return dict(connection.execute("select name, value from duly_meta").fetchall())
+        except sqlite3.OperationalError as e:
+            if "no such table" in str(e):
+                return None
+            raise
+        finally:
+            connection.close()
+
+    def _create(self) -> dict[str, str]:
+        from duly.store.migrations import create
+
+        return create(self)
+
+    def connect(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
+        """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
+        # Used by one thread at a time; a store that is closed closes the connections of threads that have ended.
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, timeout=0, check_same_thread=False, factory=factory
+        )
+        try:
+            connection.execute("pragma synchronous = full")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    @property
+    def session(self) -> Session:
+        """This thread's session, opened when it is first asked for, and anew in a forked child."""
+        session: Session | None = getattr(self._sessions, "session", None)
+        if session is None or session.pid != os.getpid():
+            if session is not None:
+                _forsaken.append(session)
+            session = self._sessions.session = Session(self)
+        return session
+
+    def read(self, operation: Operation[T]) -> T:
+        """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
+        return self.session.read(operation)
+
+    def write(self, operation: Operation[T], *, durable: bool = True) -> T:
+        """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come.
+
+        Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
+        loss loses nothing.
+        """
+        return self.session.write(operation, durable=durable)
+
+    def now(self) -> int:
+        """The ledger's instant."""
+        return self.session.answers.now()
+
+    def close(self) -> None:
+        """Close this thread's connection. The store may be used again."""
+        session: Session | None = getattr(self._sessions, "session", None)
+        if session is not None:
+            session.close()
+            del self._sessions.session
+
+
+# SQLite's connections may not be used, not even closed, in a forked child: they are kept from the collector.
+_forsaken: list[Session] = []
+
+
+class Session:
+    """One thread's connection to the ledger, with its writer lock."""
+
+    __slots__ = ("__weakref__", "_busy_seconds", "_path", "answers", "connection", "lock", "pid")
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.pid = os.getpid()
+        self._path = store.path
+        self._busy_seconds = store.busy_seconds
+        try:
+            self.connection = store.connect()
+        except sqlite3.Error as e:
+            raise translated(e, path=store.path) from e
+        self.lock = WriterLock(store.path)
+        self.answers = Answers(self.connection, store.path, clock_by_hand=store.clock_by_hand)
+
+    def close(self) -> None:
+        self.connection.close()
+        self.lock.close()
+
+    def __del__(self) -> None:
+        if self.pid == os.getpid() and hasattr(self, "lock"):
+            self.close()
+
+    def read(self, operation: Operation[T]) -> T:
+        try:
+            self.connection.execute("begin")
+            try:
+                return drive(operation, self._patiently)
+            finally:
+                self.connection.rollback()
+        except sqlite3.Error as e:
+            raise translated(e, path=self._path) from e
+        finally:
+            operation.close()
+
+    def write(self, operation: Operation[T], *, durable: bool) -> T:
+        try:
+            if not durable:
+                self.connection.execute("pragma synchronous = normal")
+            begin(self.connection, self.lock, path=self._path, seconds=self._busy_seconds)
+            try:
+                self._refuse_newer()
+                result = drive(operation, self.answers)
+                commit(self.connection, seconds=self._busy_seconds)
+            finally:
+                if self.connection.in_transaction:
+                    self.connection.rollback()
+                self.lock.release()
+                if not durable:
+                    self.connection.execute("pragma synchronous = full")
+        except sqlite3.Error as e:
+            raise translated(e, path=self._path) from e
+        finally:
+            operation.close()
+        return result
+
+    def _patiently(self, ask: Ask) -> object:
+        """In rollback-journal mode a reader may meet a committing writer."""
+        return _while_busy(lambda: self.answers(ask), seconds=self._busy_seconds)
+
+    def _refuse_newer(self) -> None:
+        """A ledger may be migrated under a running process: what may write it is read in each writing transaction."""
+        row = self.connection.execute("select value from duly_meta where name = 'min_writer'").fetchone()
+        if int(row[0]) > SCHEMA:
+            raise LedgerTooNew
+
+
+def begin(connection: sqlite3.Connection, lock: WriterLock, *, path: str, seconds: float) -> None:
+    """Take the writer lock, then `BEGIN IMMEDIATE`, in so many seconds together. Raises `LedgerBusy`.
+
+    While holding the lock BEGIN is retried quickly: writers that do not know the lock would starve us otherwise.
+    """
+    deadline = monotonic() + seconds
+    if not lock.acquire(seconds):
+        raise LedgerBusy(f"the ledger {path} stayed busy for {seconds:g} s; nothing was decided. Try again")
+    try:
+        _while_busy(lambda: connection.execute("begin immediate"), seconds=deadline - monotonic())
+    except BaseException:
+        lock.release()
+        raise
+
+
+def commit(connection: sqlite3.Connection, *, seconds: float) -> None:
+    """Commit. In rollback-journal mode SQLite answers busy, and keeps the transaction, while others still read."""
+    _while_busy(connection.commit, seconds=seconds)
+
+
+def _while_busy(act: Callable[[], T], *, seconds: float) -> T:
+    """Do it again while SQLite says busy, with short pauses, for so many seconds at most."""
+    pause, deadline = _FIRST_PAUSE, monotonic() + seconds
+    while True:
+        try:
+            return act()
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY) or monotonic() > deadline:
+                raise
+        sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
