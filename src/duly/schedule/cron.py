@@ -330,7 +330,7 @@ def _values(field: _Field, token: str) -> range:
     span, slash, step_text = token.partition("/")
     if slash and (not step_text or step_text.strip(_DIGITS) or int(step_text[:9]) == 0):
         raise _bad(field, token, "bad_step", f"{step_text!r} is not a step; write a number from 1 on")
-    width = 7 if field is _DOW else field.high - field.low + 1
+    width = field.high - field.low + 1
     step = int(step_text[:9]) if slash else 1
     if slash and step >= width:
         raise _bad(field, token, "step_too_large", f"a step of {step_text} is as wide as the field, so it never steps")
@@ -340,17 +340,14 @@ def _values(field: _Field, token: str) -> range:
 
 def _span(field: _Field, span: str, token: str, *, open_ended: bool) -> tuple[int, int]:
     if span == "*" or (span == "?" and field in (_DOM, _DOW) and not open_ended):
-        # 7 is a second name of Sunday, not an eighth day: */7 is Sunday, */3 is 0, 3, 6
-        return field.low, 6 if field is _DOW else field.high
+        return field.low, field.high
     first, dash, last = span.partition("-")
     low = _in_range(field, first, token)
     if not dash:
         return low, field.high if open_ended else low
     high = _in_range(field, last, token)
-    if field is _DOW and high == 0 and low != 0:
-        if last == "0":
-            raise _bad(field, token, "range_reversed", f"{span} runs backwards; Sunday is also 7: write {first}-7")
-        high = 7 if low != 0 else 0
+    if field is _DOW and last.upper() == "SUN" and low != 0:
+        high = 7  # FRI-SUN runs to Sunday; a number must be 7 itself
     if low > high:
         raise _bad(
             field,
