@@ -1,0 +1,530 @@
+"""Schedules: which windows are owed, as values.
+
+Two families. *Periods* (a year … an hour) are named after themselves and due at their end, or at a wall clock `at` after
+it. *Fires* (cron lines, intervals) are named after the wall clock at which they fire, are due then, and answer for the
+time since the fire before. Both are boundaries in time, and the windows between boundaries tile it: whatever a zone does,
+no instant belongs to two windows and none to no window.
+
+A schedule holds every policy as it is in force, defaults included, so that equal schedules have equal `spec()`.
+"""
+
+from __future__ import annotations
+
+from duly.errors import ScheduleError, TimeInvalid, WindowInvalid
+from duly.records import record
+from duly.schedule.cron import FIRST_DAY, LAST_DAY, CronLine, parse_cron
+from duly.schedule.keys import MONTHS, WEEK_STARTS, nominal_text, parse_nominal
+from duly.schedule.occurrence import Occurrence
+from duly.schedule.resolver import FOLDS, GAPS, Rule, boundaries_after, boundaries_before, resolve
+from duly.times import DAY, SECOND, Zone, duration_text, instant_text, parse_duration, parse_instant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from duly.schedule.resolver import Boundary
+
+_UNITS = {
+    "hourly": "hour",
+    "daily": "day",
+    "weekly": "week",
+    "monthly": "month",
+    "quarterly": "quarter",
+    "yearly": "year",
+}
+
+
+@record
+class Schedule:
+    """A schedule with all that is in force.
+
+    `kind`: `hourly`, `daily`, `weekly`, `monthly`, `quarterly`, `yearly`, `cron` or `every`. `zone` is spelled as it was
+    written. `gap` and `fold` are the policies for a wall clock that does not exist or exists twice; `by line` where
+    several cron lines differ, and empty for intervals, which need none. `at` is a period's wall clock of work after its
+    end, `HH:MM` or `HH:MM:SS`, None for the end itself. `offset` moves the beginning: `06:00` of a day, `sun` of a week,
+    `apr` of a quarter or year. `rules` are the lines with the policies of each. `interval` and `anchor` (an instant) are
+    in microseconds, 0 but for `every`.
+    """
+
+    kind: str
+    zone: str
+    gap: str
+    fold: str
+    at: str | None
+    offset: str | None
+    rules: tuple[Rule, ...]
+    interval: int = 0
+    anchor: int = 0
+
+    @property
+    def grain(self) -> str:
+        """What a run key counts: `day`, `day@06:00`, `week@sun`, `hour`, `fire` …"""
+        unit = _UNITS.get(self.kind, "fire")
+        return f"{unit}@{self.offset}" if self.offset else unit
+
+    @property
+    def lines(self) -> tuple[CronLine, ...]:
+        """The cron lines; none for other kinds."""
+        return tuple(rule.line for rule in self.rules) if self.kind == "cron" else ()
+
+    # -- occurrences ---------------------------------------------------------------------------------------------------
+
+    def after(self, instant: int) -> Iterator[Occurrence]:
+        """The occurrences due after this instant (exclusive), in order."""
+        if self.kind == "every":
+            return self._ticks(self._tick_after(instant), 1)
+        if self.kind == "cron":
+            return self._fires_after(instant)
+        return self._periods_after(instant)
+
+    def before(self, instant: int) -> Iterator[Occurrence]:
+        """The occurrences due by this instant (inclusive), the newest first."""
+        if self.kind == "every":
+            return self._ticks(self._tick_after(instant) - self.interval, -1)
+        if self.kind == "cron":
+            return self._fires_before(instant)
+        return self._periods_before(instant)
+
+    def find(self, nominal: int) -> Occurrence | None:
+        """The occurrence of this nominal; None if the schedule has none: it is off the grid."""
+        if self.kind == "every":
+            return self._find_tick(nominal)
+        zone = Zone(self.zone)
+        for second in self._seconds_of(zone, nominal):
+            boundary = next(boundaries_after(zone, self.rules, second - 1), None)
+            if boundary is not None and boundary[:2] == (second, nominal):
+                return self._occurrence_at(zone, boundary)
+        return None
+
+    def lookup(self, text: str) -> Occurrence:
+        """The occurrence that a person named: its nominal as in a key or shorter, or an instant with `Z` or an offset.
+
+        A bare `T02` of a repeated hour is the first pass; a bare date on which there is one fire is that fire. An instant
+        is when a fire is due or a period begins. Raises `KeyInvalid` or `TimeInvalid` for what cannot be read, and
+        `WindowInvalid`, naming the windows before and after, for what the schedule does not have.
+        """
+        wanted = self._without_zone(text.strip())
+        if _is_instant(wanted):
+            return self._lookup_instant(text, parse_instant(wanted))
+        grain, nominal, _ = parse_nominal(wanted, self.grain)
+        found = self.find(nominal) if grain == self.grain else None
+        if found is None and (grain, self.grain) == ("day", "fire"):
+            found = self._only_fire_on(nominal)
+        if found is None:
+            civil = nominal >> 1
+            raise self._no_such_window(text, civil - Zone(self.zone).offset_at(civil))
+        return found
+
+    def _without_zone(self, text: str) -> str:
+        nominal, bracket, zone = text.partition("[")
+        if bracket and zone != f"{self.zone}]":
+            raise WindowInvalid(f"zone: {text} is not in {self.zone}, the schedule's zone")
+        return nominal
+
+    def _lookup_instant(self, text: str, instant: int) -> Occurrence:
+        second, fraction = divmod(instant, SECOND)
+        if self.kind == "every":
+            found = self._find_tick(2 * second)
+        else:
+            zone = Zone(self.zone)
+            boundary = next(boundaries_after(zone, self.rules, second - 1), None)
+            found = self._occurrence_at(zone, boundary) if boundary is not None and boundary[0] == second else None
+        if found is None or fraction:
+            raise self._no_such_window(text, second)
+        return found
+
+    def _only_fire_on(self, midnight: int) -> Occurrence | None:
+        """The fire of a date, if there is just one."""
+        second = (midnight >> 1) - 2 * 86_400
+        found = None
+        for occurrence in self.after(second * SECOND):
+            if occurrence.nominal >= midnight + 172_800:
+                return found
+            if occurrence.nominal >= midnight:
+                if found is not None:
+                    return None
+                found = occurrence
+        return found
+
+    def _no_such_window(self, text: str, second: int) -> WindowInvalid:
+        instant = second * SECOND
+        if self.kind == "every":
+            earlier, later = next(self.before(instant), None), next(self.after(instant), None)
+            around = [occurrence.nominal for occurrence in (earlier, later) if occurrence]
+        else:
+            zone = Zone(self.zone)
+            before, after = boundaries_before(zone, self.rules, second + 1), boundaries_after(zone, self.rules, second)
+            around = [boundary[1] for boundary in (next(before, None), next(after, None)) if boundary]
+        names = " and ".join(nominal_text(self.grain, nominal, self.zone) for nominal in around)
+        return WindowInvalid(f"{text} is no window of a schedule that is {self.words()}; the nearest: {names}")
+
+    def _find_tick(self, nominal: int) -> Occurrence | None:
+        instant = (nominal >> 1) * SECOND
+        if nominal & 1 or (instant - self.anchor) % self.interval:
+            return None
+        return next(self._ticks(instant, 1), None)
+
+    def _tick_after(self, instant: int) -> int:
+        return instant + self.interval - (instant - self.anchor) % self.interval
+
+    def _ticks(self, instant: int, step: int) -> Iterator[Occurrence]:
+        if step > 0 and instant < EARLIEST:
+            instant = self._tick_after(EARLIEST)
+        elif step < 0 and instant > LATEST:
+            instant = self._tick_after(LATEST) - self.interval
+        while EARLIEST <= instant <= LATEST:
+            yield Occurrence(2 * (instant // SECOND), instant - self.interval, instant, instant, "exact")
+            instant += step * self.interval
+
+    def _fires_after(self, instant: int) -> Iterator[Occurrence]:
+        zone, second = Zone(self.zone), instant // SECOND
+        earlier = next(boundaries_before(zone, self.rules, second + 1), None)
+        for boundary in boundaries_after(zone, self.rules, second):
+            if earlier is not None:
+                yield _fire(earlier, boundary)
+            earlier = boundary
+
+    def _fires_before(self, instant: int) -> Iterator[Occurrence]:
+        later = None
+        for boundary in boundaries_before(Zone(self.zone), self.rules, instant // SECOND + 1):
+            if later is not None:
+                yield _fire(boundary, later)
+            later = boundary
+
+    def _periods_after(self, instant: int) -> Iterator[Occurrence]:
+        zone, second = Zone(self.zone), instant // SECOND
+        # work at a wall clock comes up to a day after the end, and later by what the clocks are moved
+        second -= 3 * 86_400 if self.at else 0
+        begin = next(boundaries_before(zone, self.rules, second + 1), None)
+        for end in boundaries_after(zone, self.rules, second):
+            if begin is not None:
+                period = self._period(zone, begin, end)
+                if period.due > instant:
+                    yield period
+            begin = end
+
+    def _periods_before(self, instant: int) -> Iterator[Occurrence]:
+        zone = Zone(self.zone)
+        end = None
+        for begin in boundaries_before(zone, self.rules, instant // SECOND + 1):
+            if end is not None:
+                period = self._period(zone, begin, end)
+                if period.due <= instant:
+                    yield period
+            end = begin
+
+    def _seconds_of(self, zone: Zone, nominal: int) -> list[int]:
+        """Where a nominal's boundary may be, by each rule."""
+        civil = nominal >> 1
+        if not EARLIEST <= civil * SECOND <= LATEST:
+            return []
+        resolved = [boundary for rule in self.rules for boundary in resolve(zone, civil, rule.gap, rule.fold)]
+        return [boundary[0] for boundary in resolved if boundary[1] == nominal]
+
+    def _occurrence_at(self, zone: Zone, boundary: Boundary) -> Occurrence | None:
+        if self.kind == "cron":
+            earlier = next(boundaries_before(zone, self.rules, boundary[0]), None)
+            return None if earlier is None else _fire(earlier, boundary)
+        end = next(boundaries_after(zone, self.rules, boundary[0]), None)
+        return None if end is None else self._period(zone, boundary, end)
+
+    def _period(self, zone: Zone, begin: Boundary, end: Boundary) -> Occurrence:
+        return Occurrence(begin[1], begin[0] * SECOND, end[0] * SECOND, self._due(zone, end) * SECOND, begin[2])
+
+    def _due(self, zone: Zone, end: Boundary) -> int:
+        """The first time, at or after a period's end, that the wall clock shows `at`."""
+        if self.at is None:
+            return end[0]
+        civil = end[1] >> 1
+        wait = (_clock_seconds(self.at) - civil) % 86_400
+        if wait == 0:
+            return end[0]
+        return max(end[0], resolve(zone, civil + wait, self.gap, self.fold)[0][0])
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def words(self) -> str:
+        """The schedule in words, as `daily in Europe/Berlin, worked at 02:30 the next morning; …`."""
+        if self.kind == "every":
+            return f"every {duration_text(self.interval)}, counted from {instant_text(self.anchor)}"
+        if self.kind == "cron":
+            what = "cron " + " and ".join(line.text for line in self.lines)
+        else:
+            what = f"{self.kind} from {self.offset}" if self.offset else self.kind
+        return f"{what} in {self.zone}{self._work_in_words()}{self._policy_in_words()}"
+
+    def _work_in_words(self) -> str:
+        if self.at is None:
+            return ""
+        if self.kind != "daily" or self.offset:
+            return f", worked at {self.at} after its end"
+        return f", worked at {self.at} the next {'morning' if self.at < '12' else 'day'}"
+
+    def _policy_in_words(self) -> str:
+        if self.zone == "UTC":
+            return ""
+        policies: list[tuple[str, str]] = []
+        for rule in self.rules:
+            if (rule.gap, rule.fold) not in policies:
+                policies.append((rule.gap, rule.fold))
+        if len(policies) == 1:
+            gap, fold = policies[0]
+            return f"; a time that the clocks skip {_GAP_WORDS[gap]}, one that they repeat {_FOLD_WORDS[fold]}"
+        each = (
+            f"of {rule.line.text} a time that the clocks skip {_GAP_WORDS[rule.gap]}, one that they repeat {_FOLD_WORDS[rule.fold]}"
+            for rule in self.rules
+        )
+        return "; " + "; ".join(each)
+
+    def spec(self) -> dict[str, object]:
+        """The schedule as JSON values, every policy spelled out. `from_spec(s.spec()) == s`."""
+        if self.kind == "every":
+            return {
+                "kind": "every",
+                "interval": duration_text(self.interval),
+                "anchor": instant_text(self.anchor),
+            }
+        if self.kind == "cron":
+            lines = [{"cron": rule.line.text, "gap": rule.gap, "fold": rule.fold} for rule in self.rules]
+            return {"kind": "cron", "zone": self.zone, "lines": lines}
+        return {
+            "kind": self.kind,
+            "zone": self.zone,
+            "gap": self.gap,
+            "fold": self.fold,
+            "at": self.at,
+            "offset": self.offset,
+        }
+
+
+_GAP_WORDS = {
+    "shift_to_transition": "counts at the change",
+    "shift_forward": "counts later by as much",
+    "skip": "does not count",
+}
+_FOLD_WORDS = {
+    "first": "counts the first time",
+    "second": "counts the second time",
+    "both": "counts both times",
+}
+
+EARLIEST = FIRST_DAY * DAY
+LATEST = LAST_DAY * DAY
+
+
+def _fire(earlier: Boundary, boundary: Boundary) -> Occurrence:
+    due = boundary[0] * SECOND
+    return Occurrence(boundary[1], earlier[0] * SECOND, due, due, boundary[2])
+
+
+def _is_instant(text: str) -> bool:
+    _, t, clock = text.partition("T")
+    return bool(t) and (clock[-1:] in ("Z", "z") or "+" in clock or "-" in clock)
+
+
+# -- constructors -------------------------------------------------------------------------------------------------------
+
+
+def hourly(zone: str, *, gap: str | None = None, fold: str | None = None) -> Schedule:
+    """Every hour of the wall clock. A repeated hour is two windows, unless `fold` says otherwise.
+
+    `gap` is `shift_to_transition` (the default), `shift_forward` or `skip`; `fold` is `both` (the default), `first` or
+    `second`. Raises `ScheduleError`, as all constructors do.
+    """
+    return _period("hourly", zone, "0 * * * *", gap, fold or "both")
+
+
+def daily(
+    zone: str, *, at: str | None = None, offset: str | None = None, gap: str | None = None, fold: str | None = None
+) -> Schedule:
+    """Every day from midnight, or from `offset` (`06:00`), due at its end, or at the wall clock `at` that follows.
+
+    `gap` is `shift_to_transition` (the default), `shift_forward` or `skip`, `fold` is `first` (the default) or `second`:
+    they decide where a day begins and when it is due if the clocks skip or repeat that time.
+    """
+    offset = None if offset is None or _clock("offset", offset) == "00:00" else _clock("offset", offset)
+    if offset and len(offset) > 5:
+        raise _bad("offset", offset, "a day begins on a minute; write it as 06:00")
+    hour, minute = (offset or "00:00").split(":")
+    return _period("daily", zone, f"{minute} {hour} * * *", gap, fold, at, offset)
+
+
+def weekly(
+    zone: str, *, at: str | None = None, offset: str | None = None, gap: str | None = None, fold: str | None = None
+) -> Schedule:
+    """Every ISO week, or week from another day (`offset="sun"`), due as a day is."""
+    offset = _named("offset", offset, tuple(WEEK_STARTS), "mon")
+    return _period("weekly", zone, f"0 0 * * {offset or 'mon'}", gap, fold, at, offset)
+
+
+def monthly(zone: str, *, at: str | None = None, gap: str | None = None, fold: str | None = None) -> Schedule:
+    """Every month, due as a day is."""
+    return _period("monthly", zone, "0 0 1 * *", gap, fold, at)
+
+
+def quarterly(
+    zone: str, *, at: str | None = None, offset: str | None = None, gap: str | None = None, fold: str | None = None
+) -> Schedule:
+    """Every quarter of the year, or of a year from another month (`offset="apr"`), due as a day is."""
+    offset = _named("offset", offset, MONTHS, "jan")
+    first = MONTHS.index(offset or "jan")
+    months = ",".join(str((first + quarter) % 12 + 1) for quarter in (0, 3, 6, 9))
+    return _period("quarterly", zone, f"0 0 1 {months} *", gap, fold, at, offset)
+
+
+def yearly(
+    zone: str, *, at: str | None = None, offset: str | None = None, gap: str | None = None, fold: str | None = None
+) -> Schedule:
+    """Every year, or year from another month (`offset="apr"`), due as a day is."""
+    offset = _named("offset", offset, MONTHS, "jan")
+    return _period("yearly", zone, f"0 0 1 {offset or 'jan'} *", gap, fold, at, offset)
+
+
+def cron(
+    *lines: str, zone: str | None = None, gap: str | None = None, fold: str | None = None, seconds_field: bool = False
+) -> Schedule:
+    """The fires of one or more cron lines, as one sequence. `zone` may come from a line's `CRON_TZ=` instead.
+
+    By default a line whose minute and hour do not start with `*` has `shift_to_transition` and `first`, another `skip`
+    and `both` (Debian's rule); `gap` and `fold` are for all lines. `seconds_field` asks for six fields, seconds first.
+    """
+    if not lines:
+        raise ScheduleError(
+            "there is no cron line; give at least one, as cron('30 2 * * *', zone='UTC')", code="field_count"
+        )
+    parsed = [parse_cron(text, seconds_field=seconds_field) for text in lines]
+    return _cron_of([(line, gap, fold) for line in parsed], _zone_of(parsed, zone))
+
+
+def every(interval: str | int, *, anchor: int = 0) -> Schedule:
+    """A fire each `interval` (`15m`, `PT90M`, or microseconds), counted both ways from `anchor`, an instant.
+
+    Whole seconds only: the nominal of a fire is a second.
+    """
+    try:
+        micros = parse_duration(interval) if isinstance(interval, str) else interval
+    except TimeInvalid as e:
+        raise _bad("interval", str(interval), str(e)) from e
+    if micros <= 0 or micros % SECOND:
+        raise _bad("interval", str(interval), "an interval is one or more whole seconds; write it as 15m")
+    if anchor % SECOND:
+        raise _bad("anchor", instant_text(anchor), "an anchor is a whole second")
+    return Schedule("every", "UTC", "", "", None, None, (), micros, anchor)
+
+
+def from_spec(spec: dict[str, object]) -> Schedule:
+    """The schedule of a `spec()`. Raises `ScheduleError` for anything else."""
+    match spec:
+        case {"kind": "every", "interval": str(interval), "anchor": str(anchor)}:
+            return every(interval, anchor=parse_instant(anchor))
+        case {"kind": "cron", "zone": str(zone), "lines": [_, *_] as lines}:
+            return _cron_of([_line_of(line) for line in lines], zone)
+        case {"kind": "hourly", "zone": str(zone), "gap": str(gap), "fold": str(fold)}:
+            return hourly(zone, gap=gap, fold=fold)
+        case {"kind": "monthly", "zone": str(zone), "gap": str(gap), "fold": str(fold), "at": None | str() as at}:
+            return monthly(zone, at=at, gap=gap, fold=fold)
+        case {
+            "kind": "daily" | "weekly" | "quarterly" | "yearly" as kind,
+            "zone": str(zone),
+            "gap": str(gap),
+            "fold": str(fold),
+            "at": None | str() as at,
+            "offset": None | str() as offset,
+        }:
+            make = {"daily": daily, "weekly": weekly, "quarterly": quarterly, "yearly": yearly}[kind]
+            return make(zone, at=at, offset=offset, gap=gap, fold=fold)
+    raise ScheduleError(f"{spec!r} is not a schedule's spec; a newer release may have written it")
+
+
+def _line_of(line: object) -> tuple[CronLine, str | None, str | None]:
+    match line:
+        case {"cron": str(text), "gap": str(gap), "fold": str(fold)}:
+            return parse_cron(text, seconds_field=text.count(" ") == 5), gap, fold
+    raise ScheduleError(f"{line!r} is not a cron line's spec; a newer release may have written it")
+
+
+def _cron_of(lines: list[tuple[CronLine, str | None, str | None]], zone: str) -> Schedule:
+    rules = tuple(
+        Rule(
+            line,
+            _one_of("gap", gap or ("skip" if line.wildcard else "shift_to_transition"), GAPS),
+            _one_of("fold", fold or ("both" if line.wildcard else "first"), FOLDS),
+        )
+        for line, gap, fold in lines
+    )
+    gaps, folds = {rule.gap for rule in rules}, {rule.fold for rule in rules}
+    gap, fold = (found.pop() if len(found) == 1 else "by line" for found in (gaps, folds))
+    return Schedule("cron", Zone(zone).name, gap, fold, None, None, rules)
+
+
+def _zone_of(lines: list[CronLine], zone: str | None) -> str:
+    for line in lines:
+        if line.zone is not None:
+            Zone(line.zone)  # a name that does not exist is the better news
+            if zone is not None and zone != line.zone:
+                raise ScheduleError(
+                    f"{line.text!r} says {line.zone}, but the schedule's zone is {zone}; leave one of the two out",
+                    code="zone_conflict",
+                    token=line.zone,
+                )
+            zone = line.zone
+    if zone is None:
+        raise ScheduleError(
+            "zone: a cron schedule needs one, or what it means changes with the host; write zone='Europe/Berlin' or 'UTC'",
+            code="bad_zone",
+        )
+    return zone
+
+
+def _period(
+    kind: str,
+    zone: str,
+    line: str,
+    gap: str | None,
+    fold: str | None,
+    at: str | None = None,
+    offset: str | None = None,
+) -> Schedule:
+    gap = _one_of("gap", gap or "shift_to_transition", GAPS)
+    fold = _one_of("fold", fold or "first", FOLDS if kind == "hourly" else FOLDS[:2])
+    at = None if at is None else _clock("at", at)
+    if at is not None and gap == "skip":
+        raise _bad(
+            "gap", gap, f"work at {at} would never be due where the clocks skip it; use another policy, or no at"
+        )
+    return Schedule(kind, Zone(zone).name, gap, fold, at, offset, (Rule(parse_cron(line), gap, fold),))
+
+
+def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise _bad(field, value, f"write one of {', '.join(allowed)}")
+    return value
+
+
+def _named(field: str, value: str | None, allowed: tuple[str, ...], standard: str) -> str | None:
+    """A name in lower case, None for the standard one: the same schedule has one spelling."""
+    name = standard if value is None else _one_of(field, value.lower(), allowed)
+    return None if name == standard else name
+
+
+def _clock(field: str, text: str) -> str:
+    """A wall clock of a day, without seconds where they are none."""
+    try:
+        _clock_seconds(text)
+    except ValueError as e:
+        raise _bad(field, text, "it is not a time of day; write it as 02:30") from e
+    return text.removesuffix(":00") if len(text) == 8 else text
+
+
+def _clock_seconds(text: str) -> int:
+    parts = text.split(":")
+    if not text.isascii() or not 2 <= len(parts) <= 3 or any(len(part) != 2 or not part.isdigit() for part in parts):
+        raise ValueError(text)
+    hour, minute, second = int(parts[0]), int(parts[1]), int(parts[2]) if len(parts) == 3 else 0
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(text)
+    return hour * 3600 + minute * 60 + second
+
+
+def _bad(field: str, token: str, why: str) -> ScheduleError:
+    return ScheduleError(f"{field}: {token!r}: {why}", code="bad_value", field=field, token=token)
