@@ -99,4 +99,3 @@ def drive(operation: Operation[T], answer: Callable[[Ask], object]) -> T:
         return result
     finally:
         operation.close()
-

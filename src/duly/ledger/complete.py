@@ -7,7 +7,16 @@ the insert fails, and its failure ends the transaction (I2). Completing twice fa
 
 from __future__ import annotations
 
-from duly.errors import BelowHorizon, ClaimLost, NotAllowed, OutcomeUnknown, PayloadConflict, RunBusy, RunFailed, RunSkipped
+from duly.errors import (
+    BelowHorizon,
+    ClaimLost,
+    NotAllowed,
+    OutcomeUnknown,
+    PayloadConflict,
+    RunBusy,
+    RunFailed,
+    RunSkipped,
+)
 from duly.ledger import states
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.contracts import Ending
@@ -23,6 +32,10 @@ from duly.ledger.take import (
     run_parameters,
     skipped_by_range,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.ledger.ask import Value
 
 COMPLETE_IF_HELD = Statement(
     "complete_if_held",
@@ -140,7 +153,9 @@ async def complete_or_raise(claim: Claim, *, output: str | None = None) -> Compl
     return Completed(claim.run, claim.number)
 
 
-async def fail_or_raise(claim: Claim, ending: Ending, *, retry_in: int | None, error: str, outcome: str = "failed") -> None:
+async def fail_or_raise(
+    claim: Claim, ending: Ending, *, retry_in: int | None, error: str, outcome: str = "failed"
+) -> None:
     """End the attempt as failed; `retry_in` microseconds it may be taken again (None: it waits for a person)."""
     await count(
         FAIL_IF_HELD,
@@ -207,7 +222,12 @@ async def once(
             raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
     elif await _complete_or_refuse(job, seen, claimer):
         return None
-    written = {**run_parameters(run), "attempt_id": claimer.attempt_id, "owner": claimer.owner, "trigger": claimer.trigger}
+    written: dict[str, Value] = {
+        **run_parameters(run),
+        "attempt_id": claimer.attempt_id,
+        "owner": claimer.owner,
+        "trigger": claimer.trigger,
+    }
     if seen is None:
         await count(ONCE_ABSENT, **written, payload=claimer.payload, **bounds)
     else:

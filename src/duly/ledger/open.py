@@ -134,7 +134,8 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     if known.job.catch_up == "each":
         return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due)
     newest = next(schedule.before(as_of), None)
-    kept, dropped = [], []
+    kept: list[Run] = []
+    dropped: list[Run] = []
     for run in unsettled:
         stays = _stays_owed(run) or (newest is not None and _is(run, series, newest))
         (kept if stays else dropped).append(run)

@@ -25,7 +25,7 @@ from duly.ledger.records import (
     Version,
 )
 from duly.records import record
-from duly.schedule.spec import Schedule, from_spec
+from duly.schedule.spec import Schedule, every, from_spec
 from duly.times import DAY, HOUR, MINUTE, SECOND
 
 TYPE_CHECKING = False
@@ -146,39 +146,45 @@ class Declaration:
 
 def schedule_of(version: Version) -> Schedule:
     """The schedule that a version holds."""
+    if version.kind == "every":
+        return every(version.interval, anchor=version.anchor)
+    if version.kind == "cron":
+        lines = [
+            dict(zip(("gap", "fold", "cron"), line.split(" ", 2), strict=True)) for line in version.lines.split("\n")
+        ]
+        return from_spec({"kind": "cron", "zone": version.zone, "lines": lines})
     return from_spec(
         {
             "kind": version.kind,
             "zone": version.zone,
             "gap": version.gap,
             "fold": version.fold,
-            "at": version.at,
-            "offset": version.offset,
-            "lines": version.lines.split("\n") if version.lines else [],
-            "interval": version.interval,
-            "anchor": version.anchor,
+            "at": version.at or None,
+            "offset": version.offset or None,
         }
     )
 
 
 def version_columns(schedule: Schedule) -> dict[str, Value]:
-    """A schedule as the columns of duly_version that make it."""
-    spec = schedule.spec()
-    columns: dict[str, Value] = {name: spec[name] for name in ("kind", "zone", "gap", "fold", "at", "offset")}  # type: ignore[misc]  # the spec's values are text here
+    """A schedule as the columns of duly_version that make it. Columns, not JSON: a duplicate need not load a parser."""
+    lines = [f"{rule.gap} {rule.fold} {rule.line.text}" for rule in schedule.rules] if schedule.kind == "cron" else []
     return {
-        **columns,
+        "kind": schedule.kind,
+        "zone": schedule.zone,
         "grain": schedule.grain,
-        "lines": "\n".join(schedule.lines),
+        "gap": schedule.gap,
+        "fold": schedule.fold,
+        "at": schedule.at or "",
+        "offset": schedule.offset or "",
+        "lines": "\n".join(lines),
         "interval": schedule.interval,
         "anchor": schedule.anchor,
-        "words": schedule.words(),
     }
 
 
 def same_schedule(version: Version, schedule: Schedule) -> bool:
     """Whether a version in force is this schedule. How it is put in words is not part of it."""
-    declared = version_columns(schedule)
-    return all(getattr(version, name) == value for name, value in declared.items() if name != "words")
+    return all(getattr(version, name) == value for name, value in version_columns(schedule).items())
 
 
 def known_from_row(*row: object) -> Known:
@@ -203,7 +209,11 @@ def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse |
     """Why a declaration cannot stand beside what is known, or None. Pure: the same before a write and inside it."""
     if known is None:
         return None if declared.schedule is not None else UnknownJob(f"the ledger knows no job {declared.job!r}")
-    if declared.schedule is not None and known.version is not None and not same_schedule(known.version, declared.schedule):
+    if (
+        declared.schedule is not None
+        and known.version is not None
+        and not same_schedule(known.version, declared.schedule)
+    ):
         return ScheduleChanged(
             f"{declared.job} is declared as: {declared.schedule.words()}; in force is version {known.version.number}: "
             f"{known.version.words}. Nothing was run"
@@ -236,7 +246,7 @@ def check_policies(policies: dict[str, Value]) -> None:
     """Raise `Misuse`, naming the field, for policies that contradict each other. Pure."""
     contract = policies.get("contract")
     if policies.get("remembers") is not None and contract not in (None, "idempotent"):
-        raise Misuse(f"remembers: it belongs to effect = idempotent, not {contract}")
+        raise Misuse(f"remembers: it belongs to effect = idempotent, not {contract!r}")
     lease = policies.get("lease")
     if isinstance(lease, int) and not 100_000 <= lease <= 30 * DAY:
         raise Misuse("lease: it lies between 100ms and 30d")
@@ -284,7 +294,7 @@ async def _add_job(declared: Declaration) -> None:
 async def _keep_policies(job: Job, declared: Declaration) -> None:
     await count(KEEP_POLICIES, id=job.id, **{**policies_of(job), **declared.policies})
     changed = [
-        f"{name}: {getattr(job, name)} → {value}"
+        f"{name}: {getattr(job, name)!r} → {value!r}"
         for name, value in declared.policies.items()
         if getattr(job, name) != value
     ]
@@ -303,6 +313,7 @@ async def add_version(
         effective_from=effective_from,
         by=by,
         reason=reason,
+        words=schedule.words(),
         **version_columns(schedule),
     )
     await count(PUT_IN_FORCE, job=job.id, number=number)
@@ -319,9 +330,7 @@ async def _add_series(known: Known) -> None:
     assert known.line is not None
     if known.version is None:
         return
-    await count(
-        ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON
-    )
+    await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
     instant = await now()
     newest = next(schedule_of(known.version).before(instant), None)
     await count(START_LINE, line=known.line.id, starts=instant if newest is None else newest.due)

@@ -226,8 +226,10 @@ async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: 
 async def reopen(run: RunId, word: Word) -> Run:
     """Deliberately do a completed run again, as its next revision, under a key of its own."""
     seen = await look_newest(run.series, run.nominal)
-    if seen is None or seen.id != run or not await count(
-        REPLACE_IF_COMPLETED, **run_parameters(run), seen_fence=seen.fence
+    if (
+        seen is None
+        or seen.id != run
+        or not await count(REPLACE_IF_COMPLETED, **run_parameters(run), seen_fence=seen.fence)
     ):
         raise not_allowed("reopen", seen)
     await count(OPEN_REVISION, **run_parameters(run), seen_fence=seen.fence)

@@ -29,6 +29,7 @@ from duly.ledger.records import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from duly.ledger.ask import Value
     from duly.schedule.occurrence import Occurrence
 
 LOOK = Statement(
@@ -320,7 +321,7 @@ def ending_when_gone(job: Job, held: Run, instant: int) -> Ending:
 async def end_gone(job: Job, held: Run) -> Ending:
     """End a run whose holder is gone: unknown, or failed with its attempt lost and due for retry at once."""
     ending = ending_when_gone(job, held, await now())
-    guard = {**run_parameters(held.id), "seen_fence": held.fence, "seen_attempt": held.attempt_id}
+    guard: dict[str, Value] = {**run_parameters(held.id), "seen_fence": held.fence, "seen_attempt": held.attempt_id}
     if ending.state == states.UNKNOWN:
         if await count(LAPSE_IF_UNCHANGED, **guard, cause=ending.cause):
             await tell("unknown", run=held.id, attempt_id=held.attempt_id, by="duly", detail=ending.cause)
@@ -348,7 +349,7 @@ async def _claim(
     job: Job, line: Line, occurrence: Occurrence | None, run: RunId, seen: Run | None, claimer: Claimer
 ) -> Claim | Busy | AlreadyCompleted | Refused:
     """Write the claim, then tell from a fresh look who has it."""
-    claim = {
+    claim: dict[str, Value] = {
         **run_parameters(run),
         "attempt_id": claimer.attempt_id,
         "owner": claimer.owner,

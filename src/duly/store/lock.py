@@ -168,11 +168,8 @@ def holders_of_pulse(path: str, attempt_id: bytes) -> list[int]:
     """The pids that hold the attempt's byte, as far as /proc shows them (proc(5), fdinfo)."""
     start = _offset(attempt_id)
     mark = f" {start} {start}"
-    pids = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        if any("OFDLCK" in line and line.endswith(mark) for line in _locks_of(pid)):
-            pids.append(int(pid))
-    return sorted(pids)
+    pids = filter(str.isdigit, os.listdir("/proc"))
+    return sorted(int(pid) for pid in pids if any("OFDLCK" in line and line.endswith(mark) for line in _locks_of(pid)))
 
 
 def _locks_of(pid: str) -> list[str]:

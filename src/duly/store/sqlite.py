@@ -40,9 +40,9 @@ BUSY_SECONDS = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 
 # File systems whose locks SQLite cannot trust ("How To Corrupt An SQLite Database File", section 2.1).
-NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs afs ceph lustre glusterfs beegfs ncpfs"
-    " fuse.sshfs fuse.glusterfs fuse.s3fs fuse.ceph fuse.rclone".split()
+NETWORK_FILE_SYSTEMS = (
+    *("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "glusterfs", "beegfs", "ncpfs"),
+    *("fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.ceph", "fuse.rclone"),
 )
 
 
@@ -304,23 +304,28 @@ class Session:
 
     def write(self, operation: Operation[T], *, durable: bool) -> T:
         try:
-            if not durable:
-                self.connection.execute("pragma synchronous = normal")
-            begin(self.connection, self.lock, path=self._path, seconds=self._busy_seconds)
+            if durable:
+                return self._write(operation)
+            self.connection.execute("pragma synchronous = normal")  # an error inside a transaction
             try:
-                self._refuse_newer()
-                result = drive(operation, self.answers)
-                commit(self.connection, seconds=self._busy_seconds)
+                return self._write(operation)
             finally:
-                if self.connection.in_transaction:
-                    self.connection.rollback()
-                self.lock.release()
-                if not durable:
-                    self.connection.execute("pragma synchronous = full")
+                self.connection.execute("pragma synchronous = full")
         except sqlite3.Error as e:
             raise translated(e, path=self._path) from e
         finally:
             operation.close()
+
+    def _write(self, operation: Operation[T]) -> T:
+        begin(self.connection, self.lock, path=self._path, seconds=self._busy_seconds)
+        try:
+            self._refuse_newer()
+            result = drive(operation, self.answers)
+            commit(self.connection, seconds=self._busy_seconds)
+        finally:
+            if self.connection.in_transaction:
+                self.connection.rollback()
+            self.lock.release()
         return result
 
     def _patiently(self, ask: Ask) -> object:

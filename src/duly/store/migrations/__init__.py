@@ -40,7 +40,9 @@ def create(store: SqliteStore, *, clock: str = "system") -> dict[str, str]:
     lock = WriterLock(store.path)
     connection = store.connect()
     try:
-        if os.path.getsize(store.path) == 0:  # ours: a database that was there before keeps its journal mode
+        if (
+            not os.path.exists(store.path) or os.path.getsize(store.path) == 0
+        ):  # ours: a database that was there before keeps its journal mode
             _make_wal(connection, lock, store)
         begin(connection, lock, path=store.path, seconds=store.busy_seconds)
         try:

@@ -1,0 +1,137 @@
+"""Address: from what a person or caller names to the run it means. Looks only.
+
+A run is named by its key, or by job, scope and window as people write it. The window is looked up by its nominal in the
+schedule in force; a key of an earlier zone or grain still finds its series. Nothing is created here.
+"""
+
+from __future__ import annotations
+
+from duly.errors import UnknownJob, UnknownRun, UnknownScope, WindowInvalid
+from duly.ledger.ask import Statement, every, one
+from duly.ledger.records import SERIES_COLUMNS, Known, Run, RunId, Series
+from duly.ledger.register import FIND_SERIES, find, scheduled
+from duly.ledger.take import look, look_newest
+from duly.records import record
+from duly.schedule.keys import RunKey, nominal_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.schedule.occurrence import Occurrence
+
+FIND_ADHOC = Statement("find_adhoc", "select nominal from duly_adhoc where series = :series and id = :id")
+
+ADHOC_ID = Statement("adhoc_id", "select id from duly_adhoc where series = :series and nominal = :nominal")
+
+SERIES_BY_ID = Statement(
+    "series_by_id",
+    f"""
+select j.name, l.scope, {SERIES_COLUMNS}
+  from duly_series s
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+ where s.id = :series
+""",
+)
+
+SCOPES_OF = Statement(
+    "scopes_of",
+    """
+select l.scope
+  from duly_line l
+  join duly_job j on j.id = l.job
+ where j.name = :name
+ order by l.scope
+""",
+)
+
+
+@record
+class Addressed:
+    """A run that was named: what is known of its line, its identity, its occurrence if the schedule has it, its row."""
+
+    known: Known
+    key: RunKey
+    run: RunId
+    occurrence: Occurrence | None
+    row: Run | None
+
+
+async def scopes_of(name: str) -> list[str]:
+    """The roster of a job; empty for a job never registered."""
+    return await every(SCOPES_OF, str, name=name)
+
+
+async def known_or_raise(name: str, scope: str) -> Known:
+    """What is known of a job and scope. Raises `UnknownJob` or `UnknownScope`, naming those there are."""
+    known = await find(name, scope)
+    if known is None:
+        raise UnknownJob(f"the ledger knows no job {name!r}; `duly jobs list` shows those it knows")
+    if known.line is None:
+        scopes = ", ".join(repr(s) for s in (await scopes_of(name))[:5]) or "none yet"
+        raise UnknownScope(f"{name} has no scope {scope!r}; its roster has {scopes}")
+    return known
+
+
+async def by_window(name: str, scope: str, window: str) -> Addressed:
+    """The run of a window as people write it, `2026-10-05`, `2026-W41`, `2026-10-25T02~2`.
+
+    Raises `UnknownJob`, `UnknownScope`, `WindowInvalid` (off the grid; the nearest are named) or `KeyInvalid`.
+    """
+    known = await known_or_raise(name, scope)
+    schedule, _, series = scheduled(known)
+    occurrence = schedule.lookup(window)
+    return await _addressed(known, series, occurrence.nominal, None, occurrence)
+
+
+async def by_key(key: RunKey) -> Addressed:
+    """The run of a key. Without a revision it means the newest. Raises as `by_window`, and `UnknownRun`."""
+    known = await known_or_raise(key.job, key.scope)
+    assert known.line is not None
+    series = await one(FIND_SERIES, Series, line=known.line.id, zone=key.zone, grain=key.grain)
+    if key.adhoc:
+        nominal = None if series is None else await one(FIND_ADHOC, int, series=series.id, id=key.adhoc)
+        if series is None or nominal is None:
+            raise UnknownRun(f"the ledger knows no ad-hoc run {key.adhoc!r} of {key.job}")
+        return await _addressed(known, series, nominal, key.revision, None)
+    if series is None:
+        raise WindowInvalid(_other_series(known, key))
+    if known.series is None or series.id != known.series.id:
+        return await _addressed(known, series, key.nominal, key.revision, None)
+    occurrence = scheduled(known)[0].find(key.nominal)
+    found = await _addressed(known, series, key.nominal, key.revision, occurrence)
+    if occurrence is None and found.row is None:
+        # The look-up by text knows the neighbours and says so.
+        scheduled(known)[0].lookup(nominal_text(key.grain, key.nominal, key.zone))
+    return found
+
+
+def _other_series(known: Known, key: RunKey) -> str:
+    if known.version is None:
+        return f"{known.job.name} has no schedule, and the ledger no run {key}"
+    alias = " (another name for the same zone would be another key)" if known.version.grain == key.grain else ""
+    return (
+        f"{key.job} counts by {known.version.grain} in {known.version.zone}, "
+        f"not by {key.grain} in {key.zone}{alias}; write the key as the schedule in force does"
+    )
+
+
+async def _addressed(
+    known: Known, series: Series, nominal: int, revision: int | None, occurrence: Occurrence | None
+) -> Addressed:
+    row = await look_newest(series.id, nominal) if revision is None else await look(RunId(series.id, nominal, revision))
+    if row is None and revision not in (None, 1):
+        raise UnknownRun(f"there is no revision {revision} of this run")
+    run = RunId(series.id, nominal, 1) if row is None else row.id
+    return Addressed(known, await key_of(run), run, occurrence, row)
+
+
+async def key_of(run: RunId) -> RunKey:
+    """The key of a stored run, with its revision only where that is not the first."""
+    found = await one(SERIES_BY_ID, lambda name, scope, *series: (name, scope, Series(*series)), series=run.series)
+    assert found is not None  # a run's series is never deleted
+    name, scope, series = found
+    revision = None if run.revision == 1 else run.revision
+    if series.grain == "adhoc":
+        adhoc = await one(ADHOC_ID, str, series=run.series, nominal=run.nominal)
+        return RunKey(name, scope, "adhoc", 0, "", revision, adhoc or "")
+    return RunKey(name, scope, series.grain, run.nominal, series.zone, revision)
