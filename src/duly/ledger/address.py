@@ -9,7 +9,7 @@ from __future__ import annotations
 from duly.errors import UnknownJob, UnknownRun, UnknownScope, WindowInvalid
 from duly.ledger.ask import Statement, every, one
 from duly.ledger.records import SERIES_COLUMNS, Known, Run, RunId, Series
-from duly.ledger.register import FIND_SERIES, find, scheduled
+from duly.ledger.register import FIND_ADHOC, FIND_SERIES, find, scheduled
 from duly.ledger.take import look, look_newest
 from duly.records import record
 from duly.schedule.keys import RunKey, nominal_text
@@ -17,8 +17,6 @@ from duly.schedule.keys import RunKey, nominal_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
-
-FIND_ADHOC = Statement("find_adhoc", "select nominal from duly_adhoc where series = :series and id = :id")
 
 ADHOC_ID = Statement("adhoc_id", "select id from duly_adhoc where series = :series and nominal = :nominal")
 

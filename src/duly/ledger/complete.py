@@ -7,35 +7,13 @@ the insert fails, and its failure ends the transaction (I2). Completing twice fa
 
 from __future__ import annotations
 
-from duly.errors import (
-    BelowHorizon,
-    ClaimLost,
-    NotAllowed,
-    OutcomeUnknown,
-    PayloadConflict,
-    RunBusy,
-    RunFailed,
-    RunSkipped,
-)
+from duly.errors import ClaimLost
 from duly.ledger import states
-from duly.ledger.ask import Statement, count, now
+from duly.ledger.ask import Statement, count
 from duly.ledger.contracts import Ending
 from duly.ledger.events import tell
-from duly.ledger.records import Claim, Claimer, Completed, Job, Run, RunId
-from duly.ledger.take import (
-    claim_parameters,
-    close_lost,
-    ending_when_gone,
-    gone,
-    look,
-    payload_differs,
-    run_parameters,
-    skipped_by_range,
-)
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from duly.ledger.ask import Value
+from duly.ledger.records import Claim, Completed, RunId
+from duly.ledger.take import claim_parameters, look, run_parameters
 
 COMPLETE_IF_HELD = Statement(
     "complete_if_held",
@@ -102,36 +80,6 @@ values (:series, :nominal, :revision, :number, :attempt_id,
        {now}, :outcome, :contract, :owner, :trigger, :error)
 """,
     refuses=ClaimLost,
-)
-
-ONCE_ABSENT = Statement(
-    "once_absent",
-    # I7, as for a claim.
-    """
-insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
-       opened_at, payload, failures, settled_at, first_started_at, attempt_id, started_at, lease_until,
-       contract, owner, trigger)
-select s.id, :nominal, :revision, 'completed', 1, :due, :window_start, :window_end, :resolution, :version,
-       {now}, coalesce(:payload, 'none'), 0, {now}, {now}, :attempt_id, {now}, {now},
-       'transactional', :owner, :trigger
-  from duly_series s
- where s.id = :series and s.horizon <= :nominal {share}
-    on conflict do nothing
-""",
-)
-
-ONCE_IF_UNCHANGED = Statement(
-    "once_if_unchanged",
-    """
-update duly_run
-   set state = {to}, fence = fence + 1, payload = coalesce(payload, :payload, 'none'), settled_at = {now},
-       first_started_at = coalesce(first_started_at, {now}), attempt_id = :attempt_id, started_at = {now},
-       lease_until = {now}, contract = 'transactional', owner = :owner, trigger = :trigger,
-       retry_at = null, cause = null
- where series = :series and nominal = :nominal and revision = :revision
-   and state in {from} and fence = :seen_fence
-""",
-    event="once",
 )
 
 KEEP_TEXT = Statement(
@@ -201,77 +149,3 @@ async def _record_end(claim: Claim, state: str, outcome: str, *, error: str | No
 async def keep_text(run: RunId, number: int, kind: str, body: str) -> None:
     """Keep a long text beside an attempt: an error, an output, a person's evidence."""
     await count(KEEP_TEXT, **run_parameters(run), number=number, kind=kind, body=body)
-
-
-# -- once: claim, effect and completion in the caller's transaction -----------------------------------------------------
-
-
-async def once(
-    job: Job, run: RunId, claimer: Claimer, *, bounds: dict[str, int | str | None], horizon: int
-) -> Completed | None:
-    """Complete the run in the caller's transaction, before the caller's effect. None: it was complete already.
-
-    Committed, there is one attempt on record; rolled back or killed, nothing. Raises `RunBusy`, `OutcomeUnknown`,
-    `RunFailed`, `RunSkipped`, `PayloadConflict` or `BelowHorizon`; none of them breaks the caller's transaction.
-    """
-    seen = await look(run)
-    if seen is None:
-        if run.nominal < horizon:
-            raise BelowHorizon
-        if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
-            raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
-    elif await _complete_or_refuse(job, seen, claimer):
-        return None
-    written: dict[str, Value] = {
-        **run_parameters(run),
-        "attempt_id": claimer.attempt_id,
-        "owner": claimer.owner,
-        "trigger": claimer.trigger,
-    }
-    if seen is None:
-        await count(ONCE_ABSENT, **written, payload=claimer.payload, **bounds)
-    else:
-        won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen.fence)
-        if won and seen.state == states.RUNNING:
-            await close_lost(seen)
-    mine = await look(run)
-    if mine is None:
-        raise BelowHorizon
-    if mine.attempt_id != claimer.attempt_id:
-        raise RunBusy
-    await count(
-        RECORD_END_OR_RAISE,
-        **run_parameters(run),
-        attempt_id=claimer.attempt_id,
-        number=mine.fence,
-        state=states.COMPLETED,
-        outcome="completed",
-        contract="transactional",
-        owner=claimer.owner,
-        trigger=claimer.trigger,
-        error=None,
-    )
-    return Completed(run, mine.fence)
-
-
-async def _complete_or_refuse(job: Job, seen: Run, claimer: Claimer) -> bool:
-    """Whether the run is complete already. Raises where the caller's effect must not run."""
-    if payload_differs(seen, claimer.payload):
-        raise PayloadConflict
-    match seen.state:
-        case states.COMPLETED | states.REPLACED:
-            return True
-        case states.UNKNOWN:
-            raise OutcomeUnknown
-        case states.SKIPPED:
-            raise RunSkipped(f"this run was skipped ({seen.cause}); `duly unskip` it if it is to run after all")
-        case states.FAILED if seen.retry_at is None:
-            raise RunFailed
-        case states.RUNNING:
-            if not await gone(seen):
-                raise RunBusy
-            if ending_when_gone(job, seen, await now()).state == states.UNKNOWN:
-                raise OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
-    if not states.allowed("once", seen.state):
-        raise NotAllowed
-    return False

@@ -133,6 +133,18 @@ FIND_SERIES = Statement(
 )
 
 
+NEXT_ADHOC = Statement(
+    "next_adhoc",
+    """
+insert into duly_adhoc (series, nominal, id)
+select :series, 2 * (1 + (select count(*) from duly_adhoc where series = :series)), :id
+ where not exists (select 1 from duly_adhoc where series = :series and id = :id)
+""",
+)
+
+FIND_ADHOC = Statement("find_adhoc", "select nominal from duly_adhoc where series = :series and id = :id")
+
+
 @record
 class Declaration:
     """What a caller says that a job is. `policies` holds the columns of duly_job that it names, and no others."""
@@ -256,11 +268,14 @@ def check_policies(policies: dict[str, Value]) -> None:
             raise Misuse(f"{name}: it cannot be negative")
 
 
-async def declare(declared: Declaration) -> Known | Refused | Misuse:
-    """Register what is new in the declaration; answer what is known after it, or why it cannot stand."""
+async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known | Refused | Misuse:
+    """Register what is new in the declaration; answer what is known after it, or why it cannot stand.
+
+    A job that was never seen is registered without a schedule only where that is asked for.
+    """
     known = await find(declared.job, declared.scope)
     refusal = refusal_of(known, declared)
-    if refusal is not None:
+    if refusal is not None and not (unscheduled and isinstance(refusal, UnknownJob)):
         return refusal
     if is_complete(known, declared):
         assert known is not None
@@ -345,6 +360,14 @@ async def series_of(line: int, zone: str, grain: str) -> Series:
     made = await one(FIND_SERIES, Series, line=line, zone=zone, grain=grain)
     assert made is not None
     return made
+
+
+async def adhoc_nominal(series: Series, adhoc: str) -> int:
+    """The serial nominal of an ad-hoc id, given out when it is first seen."""
+    await count(NEXT_ADHOC, series=series.id, id=adhoc)
+    nominal = await one(FIND_ADHOC, int, series=series.id, id=adhoc)
+    assert nominal is not None
+    return nominal
 
 
 def scheduled(known: Known) -> tuple[Schedule, Line, Series]:

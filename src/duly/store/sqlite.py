@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from duly.ledger.ask import Operation
 
     T = TypeVar("T")
+    C = TypeVar("C", bound=sqlite3.Connection)
 
 SCHEMA = 1  # the newest schema that this release knows; it writes a ledger whose min_writer is at most this
 BUSY_SECONDS = 10.0
@@ -137,8 +138,12 @@ class Answers:
         """The instant: of this host, where SQLite is, or of the clock that a test set by hand."""
         if not self._clock_by_hand:
             return time_ns() // 1000
-        instant: int = self._connection.execute("select at from duly_clock").fetchone()[0]
+        instant: int = self._cursor().execute("select at from duly_clock").fetchone()[0]
         return instant
+
+    def _cursor(self) -> sqlite3.Cursor:
+        # Made directly: a caller's row factory, or cursor class, is none of our rows' business.
+        return sqlite3.Cursor(self._connection)
 
     def __call__(self, ask: Ask) -> object:
         if ask.statement is None:
@@ -146,7 +151,7 @@ class Answers:
         sql, needs_now = render(ask.statement)
         parameters = {**ask.parameters, "now": self.now()} if needs_now else ask.parameters
         try:
-            cursor = self._connection.execute(sql, parameters)
+            cursor = self._cursor().execute(sql, parameters)
         except sqlite3.IntegrityError:
             if ask.statement.refuses is None:
                 raise
@@ -161,6 +166,54 @@ class Answers:
         attempt_id = ask.parameters["attempt_id"]
         assert isinstance(attempt_id, bytes)
         return has_pulse(lock_path(self._path), attempt_id)
+
+
+# -- transactions -------------------------------------------------------------------------------------------------------
+
+
+def connect(path: str, factory: type[C] = sqlite3.Connection) -> C:  # type: ignore[assignment]  # the default of a type variable
+    """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
+    # One thread uses it at a time; the collector may close it in another.
+    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False, factory=factory)
+    try:
+        connection.execute("pragma synchronous = full")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def begin(connection: sqlite3.Connection, lock: WriterLock, *, path: str, seconds: float) -> None:
+    """Take the writer lock, then `BEGIN IMMEDIATE`, in so many seconds together. Raises `LedgerBusy`.
+
+    While holding the lock BEGIN is retried quickly: writers that do not know the lock would starve us otherwise.
+    """
+    deadline = monotonic() + seconds
+    if not lock.acquire(seconds):
+        raise LedgerBusy(f"the ledger {path} stayed busy for {seconds:g} s; nothing was decided. Try again")
+    try:
+        _while_busy(lambda: connection.execute("begin immediate"), seconds=deadline - monotonic())
+    except BaseException:
+        lock.release()
+        raise
+
+
+def commit(connection: sqlite3.Connection, *, seconds: float) -> None:
+    """Commit. In rollback-journal mode SQLite answers busy, and keeps the transaction, while others still read."""
+    _while_busy(connection.commit, seconds=seconds)
+
+
+def _while_busy(act: Callable[[], T], *, seconds: float) -> T:
+    """Do it again while SQLite says busy, with short pauses, for so many seconds at most."""
+    pause, deadline = _FIRST_PAUSE, monotonic() + seconds
+    while True:
+        try:
+            return act()
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY) or monotonic() > deadline:
+                raise
+        sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 # -- the store ----------------------------------------------------------------------------------------------------------
@@ -200,7 +253,7 @@ class SqliteStore:
     def _meta(self) -> dict[str, str] | None:
         if not os.path.exists(self.path):
             return None
-        connection = self.connect()
+        connection = connect(self.path)
         try:
             return dict(connection.execute("select name, value from duly_meta").fetchall())
         except sqlite3.OperationalError as e:
@@ -211,22 +264,9 @@ class SqliteStore:
             connection.close()
 
     def _create(self) -> dict[str, str]:
-        from duly.store.migrations import create
+        from duly.store.migrations import create  # needed once in a ledger's life
 
-        return create(self)
-
-    def connect(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
-        """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
-        # Used by one thread at a time; a store that is closed closes the connections of threads that have ended.
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, timeout=0, check_same_thread=False, factory=factory
-        )
-        try:
-            connection.execute("pragma synchronous = full")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
+        return create(self.path, busy_seconds=self.busy_seconds)
 
     @property
     def session(self) -> Session:
@@ -276,7 +316,7 @@ class Session:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         try:
-            self.connection = store.connect()
+            self.connection = connect(store.path)
         except sqlite3.Error as e:
             raise translated(e, path=store.path) from e
         self.lock = WriterLock(store.path)
@@ -337,36 +377,3 @@ class Session:
         row = self.connection.execute("select value from duly_meta where name = 'min_writer'").fetchone()
         if int(row[0]) > SCHEMA:
             raise LedgerTooNew
-
-
-def begin(connection: sqlite3.Connection, lock: WriterLock, *, path: str, seconds: float) -> None:
-    """Take the writer lock, then `BEGIN IMMEDIATE`, in so many seconds together. Raises `LedgerBusy`.
-
-    While holding the lock BEGIN is retried quickly: writers that do not know the lock would starve us otherwise.
-    """
-    deadline = monotonic() + seconds
-    if not lock.acquire(seconds):
-        raise LedgerBusy(f"the ledger {path} stayed busy for {seconds:g} s; nothing was decided. Try again")
-    try:
-        _while_busy(lambda: connection.execute("begin immediate"), seconds=deadline - monotonic())
-    except BaseException:
-        lock.release()
-        raise
-
-
-def commit(connection: sqlite3.Connection, *, seconds: float) -> None:
-    """Commit. In rollback-journal mode SQLite answers busy, and keeps the transaction, while others still read."""
-    _while_busy(connection.commit, seconds=seconds)
-
-
-def _while_busy(act: Callable[[], T], *, seconds: float) -> T:
-    """Do it again while SQLite says busy, with short pauses, for so many seconds at most."""
-    pause, deadline = _FIRST_PAUSE, monotonic() + seconds
-    while True:
-        try:
-            return act()
-        except sqlite3.OperationalError as e:
-            if e.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY) or monotonic() > deadline:
-                raise
-        sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)

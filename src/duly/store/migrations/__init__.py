@@ -7,7 +7,7 @@ import sqlite3
 
 from duly.errors import LedgerUnwritable
 from duly.store.lock import WriterLock
-from duly.store.sqlite import SCHEMA, SqliteStore, begin, commit
+from duly.store.sqlite import BUSY_SECONDS, SCHEMA, begin, commit, connect
 
 MIN_WRITER = 1
 
@@ -29,26 +29,26 @@ def script(name: str) -> str:
         return f.read()
 
 
-def create(store: SqliteStore, *, clock: str = "system") -> dict[str, str]:
-    """Make the ledger's tables in the store's file, and the file where there is none. Answers the ledger's facts.
+def create(path: str, *, busy_seconds: float = BUSY_SECONDS, clock: str = "system") -> dict[str, str]:
+    """Make the ledger's tables in a file, and the file where there is none. Answers the ledger's facts.
 
-    Two processes may try at once: the second finds what the first made.
+    Two processes may try at once: the second finds what the first made. A database that was there before keeps its
+    journal mode.
     """
-    folder = os.path.dirname(store.path)
+    folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise LedgerUnwritable(f"there is no folder {folder} to make a ledger in; make it, or name another ledger")
-    lock = WriterLock(store.path)
-    connection = store.connect()
+    ours = not os.path.exists(path) or os.path.getsize(path) == 0
+    lock = WriterLock(path)
+    connection = connect(path)
     try:
-        if (
-            not os.path.exists(store.path) or os.path.getsize(store.path) == 0
-        ):  # ours: a database that was there before keeps its journal mode
-            _make_wal(connection, lock, store)
-        begin(connection, lock, path=store.path, seconds=store.busy_seconds)
+        if ours:
+            _make_wal(connection, lock, busy_seconds)
+        begin(connection, lock, path=path, seconds=busy_seconds)
         try:
             if connection.execute("select 1 from sqlite_master where name = 'duly_meta'").fetchone() is None:
                 _fill(connection, clock)
-            commit(connection, seconds=store.busy_seconds)
+            commit(connection, seconds=busy_seconds)
         finally:
             if connection.in_transaction:
                 connection.rollback()
@@ -59,8 +59,8 @@ def create(store: SqliteStore, *, clock: str = "system") -> dict[str, str]:
         lock.close()
 
 
-def _make_wal(connection: sqlite3.Connection, lock: WriterLock, store: SqliteStore) -> None:
-    if lock.acquire(store.busy_seconds):
+def _make_wal(connection: sqlite3.Connection, lock: WriterLock, busy_seconds: float) -> None:
+    if lock.acquire(busy_seconds):
         try:
             connection.execute("pragma journal_mode = wal")
         finally:

@@ -1,0 +1,199 @@
+"""Once: claim, effect and completion in one transaction, the caller's.
+
+The run and its attempt are written before the caller's effect: committed, there is one completed attempt on record; rolled
+back or killed, nothing ever was. Never seen as running. The first statement is a write: a transaction of SQLite that has
+read and then wants to write may be refused at once, whatever its time-out.
+"""
+
+from __future__ import annotations
+
+from duly.errors import (
+    BelowHorizon,
+    NotAllowed,
+    OutcomeUnknown,
+    PayloadConflict,
+    RunBusy,
+    RunFailed,
+    RunSkipped,
+    UnknownScope,
+    WindowInvalid,
+)
+from duly.ledger import states
+from duly.ledger.ask import Statement, count, now
+from duly.ledger.complete import RECORD_END_OR_RAISE
+from duly.ledger.records import Claimer, Completed, Known, Run, RunId, Series
+from duly.ledger.register import ADD_JOB, ADD_LINE, DEFAULTS, adhoc_nominal, find, scheduled, series_of
+from duly.ledger.take import (
+    close_lost,
+    ending_when_gone,
+    gone,
+    look,
+    look_newest,
+    payload_differs,
+    run_parameters,
+    skipped_by_range,
+)
+from duly.schedule.keys import RunKey, nominal_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.ledger.ask import Value
+    from duly.ledger.records import Job
+    from duly.schedule.occurrence import Occurrence
+
+ONCE_ABSENT = Statement(
+    "once_absent",
+    # I7, as for a claim.
+    """
+insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
+       opened_at, payload, failures, settled_at, first_started_at, attempt_id, started_at, lease_until,
+       contract, owner, trigger)
+select s.id, :nominal, :revision, 'completed', 1, :due, :window_start, :window_end, :resolution, :version,
+       {now}, coalesce(:payload, 'none'), 0, {now}, {now}, :attempt_id, {now}, {now},
+       'transactional', :owner, :trigger
+  from duly_series s
+ where s.id = :series and s.horizon <= :nominal {share}
+    on conflict do nothing
+""",
+)
+
+ONCE_IF_UNCHANGED = Statement(
+    "once_if_unchanged",
+    """
+update duly_run
+   set state = {to}, fence = fence + 1, payload = coalesce(payload, :payload, 'none'), settled_at = {now},
+       first_started_at = coalesce(first_started_at, {now}), attempt_id = :attempt_id, started_at = {now},
+       lease_until = {now}, contract = 'transactional', owner = :owner, trigger = :trigger,
+       retry_at = null, cause = null
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence
+""",
+    event="once",
+)
+
+
+async def once(key: RunKey, claimer: Claimer) -> Completed | None:
+    """Complete the run of a key in the caller's transaction, before the caller's effect. None: it was complete already.
+
+    A job never seen before is registered without a schedule. It ignores overlap and due time. Raises `RunBusy`,
+    `OutcomeUnknown`, `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon` or, where a schedule is known,
+    `WindowInvalid`; none of them breaks the caller's transaction.
+    """
+    await count(ADD_JOB, name=key.job, **{**DEFAULTS, "contract": "transactional"})
+    known = await _line_for(key)
+    series, nominal, occurrence = await _place(known, key)
+    seen = (
+        await look_newest(series.id, nominal)
+        if key.revision is None
+        else await look(RunId(series.id, nominal, key.revision))
+    )
+    run = RunId(series.id, nominal, key.revision or 1) if seen is None else seen.id
+    return await _once(known.job, run, seen, claimer, occurrence=occurrence, horizon=series.horizon)
+
+
+async def _line_for(key: RunKey) -> Known:
+    known = await find(key.job, key.scope)
+    assert known is not None  # just added
+    if known.line is None:
+        if known.job.roster == "closed":
+            raise UnknownScope(f"{key.job} has a closed roster, and {key.scope!r} is not in it")
+        await count(ADD_LINE, job=known.job.id, scope=key.scope)
+        known = await find(key.job, key.scope)
+        assert known is not None
+    return known
+
+
+async def _place(known: Known, key: RunKey) -> tuple[Series, int, Occurrence | None]:
+    """The series and nominal of a key, checked against the schedule where one is known."""
+    assert known.line is not None
+    if key.adhoc:
+        series = await series_of(known.line.id, "", "adhoc")
+        return series, await adhoc_nominal(series, key.adhoc), None
+    version = known.version
+    if version is not None and (version.zone, version.grain) != (key.zone, key.grain):
+        raise WindowInvalid(
+            f"{key.job} counts by {version.grain} in {version.zone}, not by {key.grain} in {key.zone}; "
+            "write the key as the schedule in force does"
+        )
+    series = await series_of(known.line.id, key.zone, key.grain)
+    if version is None:
+        return series, key.nominal, None
+    schedule = scheduled(known)[0] if known.series is not None else None
+    occurrence = schedule.find(key.nominal) if schedule is not None else None
+    if schedule is not None and occurrence is None:
+        schedule.lookup(nominal_text(key.grain, key.nominal, key.zone))  # raises, and names the nearest windows
+    return series, key.nominal, occurrence
+
+
+async def _once(
+    job: Job, run: RunId, seen: Run | None, claimer: Claimer, *, occurrence: Occurrence | None, horizon: int
+) -> Completed | None:
+    if seen is None:
+        if run.nominal < horizon:
+            raise BelowHorizon
+        if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
+            raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
+    elif await _complete_or_refuse(job, seen, claimer):
+        return None
+    written: dict[str, Value] = {
+        **run_parameters(run),
+        "attempt_id": claimer.attempt_id,
+        "owner": claimer.owner,
+        "trigger": claimer.trigger,
+    }
+    if seen is None:
+        await count(
+            ONCE_ABSENT,
+            **written,
+            payload=claimer.payload,
+            due=None if occurrence is None else occurrence.due,
+            window_start=None if occurrence is None else occurrence.start,
+            window_end=None if occurrence is None else occurrence.end,
+            resolution=None if occurrence is None else occurrence.resolution,
+            version=None if occurrence is None else job.version,
+        )
+    else:
+        won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen.fence)
+        if won and seen.state == states.RUNNING:
+            await close_lost(seen)
+    mine = await look(run)
+    if mine is None:
+        raise BelowHorizon
+    if mine.attempt_id != claimer.attempt_id:
+        raise RunBusy
+    await count(
+        RECORD_END_OR_RAISE,
+        **run_parameters(run),
+        attempt_id=claimer.attempt_id,
+        number=mine.fence,
+        state=states.COMPLETED,
+        outcome="completed",
+        contract="transactional",
+        owner=claimer.owner,
+        trigger=claimer.trigger,
+        error=None,
+    )
+    return Completed(run, mine.fence)
+
+
+async def _complete_or_refuse(job: Job, seen: Run, claimer: Claimer) -> bool:
+    """Whether the run is complete already. Raises where the caller's effect must not run."""
+    if payload_differs(seen, claimer.payload):
+        raise PayloadConflict
+    match seen.state:
+        case states.COMPLETED | states.REPLACED:
+            return True
+        case states.UNKNOWN:
+            raise OutcomeUnknown
+        case states.SKIPPED:
+            raise RunSkipped(f"this run was skipped ({seen.cause}); `duly unskip` it if it is to run after all")
+        case states.FAILED if seen.retry_at is None:
+            raise RunFailed
+        case states.RUNNING:
+            if not await gone(seen):
+                raise RunBusy
+            if ending_when_gone(job, seen, await now()).state == states.UNKNOWN:
+                raise OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
+    if not states.allowed("once", seen.state):
+        raise NotAllowed
+    return False

@@ -1,0 +1,162 @@
+"""The transaction that a run owns: `run.tx`, a real `sqlite3.Connection` that cannot end it.
+
+It begins when it is first read, behind the writer lock, and commits with the run's completion. Commit, rollback, close,
+`with` and transaction statements are refused: the methods by overriding them, the statements by an authorizer that stays
+installed and consults a flag. Our own BEGIN and COMMIT never go through the statement cache, for a cached statement is not
+authorised again. When SQLite ends the transaction by itself (a failed `insert or rollback`, a full disk), or the run is
+over, nothing more can be written through it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from duly.errors import TransactionOwned
+from duly.ledger.ask import drive
+from duly.store.lock import WriterLock
+from duly.store.sqlite import Answers, begin, commit, connect, translated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, NoReturn, TypeVar
+
+    from duly.ledger.ask import Operation
+    from duly.store.sqlite import SqliteStore
+
+    T = TypeVar("T")
+
+
+class OwnedCursor(sqlite3.Cursor):
+    """A cursor that writes only while the run's transaction is open."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> OwnedCursor:
+        self.connection.check_open()  # type: ignore[attr-defined]  # it is an OwnedConnection
+        try:
+            return super().execute(sql, parameters)
+        except sqlite3.DatabaseError as e:
+            raise _explained(e) from e
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> OwnedCursor:
+        self.connection.check_open()  # type: ignore[attr-defined]  # it is an OwnedConnection
+        try:
+            return super().executemany(sql, parameters)
+        except sqlite3.DatabaseError as e:
+            raise _explained(e) from e
+
+    def executescript(self, sql_script: str, /) -> NoReturn:
+        raise TransactionOwned("executescript commits first; execute the statements one by one: duly commits them")
+
+
+def _explained(error: sqlite3.DatabaseError) -> Exception:
+    denied = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_AUTH
+    return TransactionOwned() if denied else error
+
+
+class OwnedConnection(sqlite3.Connection):
+    """A connection whose transaction belongs to duly."""
+
+    _ours = False  # duly's own BEGIN or COMMIT is under way
+    _open = False
+
+    def check_open(self) -> None:
+        """Raise `TransactionOwned` unless the run's transaction is open."""
+        if not self._open:
+            raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
+        if not self.in_transaction and not self._ours:
+            raise TransactionOwned("the run's transaction has ended by an error; nothing of it is kept. Stop")
+
+    def cursor(self, factory: Any = OwnedCursor) -> Any:
+        return super().cursor(OwnedCursor if factory in (None, sqlite3.Cursor) else factory)
+
+    def execute(self, sql: str, parameters: Any = (), /) -> OwnedCursor:
+        cursor: OwnedCursor = self.cursor()
+        return cursor.execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> OwnedCursor:
+        cursor: OwnedCursor = self.cursor()
+        return cursor.executemany(sql, parameters)
+
+    def executescript(self, sql_script: str, /) -> NoReturn:
+        raise TransactionOwned("executescript commits first; execute the statements one by one: duly commits them")
+
+    def commit(self) -> None:
+        if not self._ours:
+            raise TransactionOwned
+        super().commit()
+
+    def rollback(self) -> None:
+        raise TransactionOwned("duly owns this transaction; raise an exception, and nothing of it is kept")
+
+    def close(self) -> None:
+        raise TransactionOwned
+
+    def __enter__(self) -> NoReturn:
+        raise TransactionOwned
+
+    def set_authorizer(self, *_: object, **__: object) -> None:
+        raise TransactionOwned("the authorizer of run.tx is duly's: it keeps the transaction whole")
+
+
+class OwnedTransaction:
+    """A thread's owned connection: begun by `begin`, ended by `complete` or `abandon`, then ready for the next run."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._path = store.path
+        self._busy_seconds = store.busy_seconds
+        self._lock = WriterLock(store.path)
+        self._connection = connect(store.path, OwnedConnection)
+        sqlite3.Connection.set_authorizer(self._connection, self._authorize)
+        self._answers = Answers(self._connection, store.path, clock_by_hand=store.clock_by_hand)
+
+    def _authorize(self, action: int, *_: str | None) -> int:
+        connection = self._connection
+        if connection._ours or (connection._open and action != sqlite3.SQLITE_TRANSACTION):
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
+
+    def begin(self) -> OwnedConnection:
+        """Begin the transaction. Raises `LedgerBusy` when its turn does not come."""
+        connection = self._connection
+        connection._ours = connection._open = True
+        try:
+            begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)
+        except BaseException as e:
+            connection._open = False
+            if isinstance(e, sqlite3.Error):
+                raise translated(e, path=self._path) from e
+            raise
+        finally:
+            connection._ours = False
+        return connection
+
+    def complete(self, operation: Operation[T]) -> T:
+        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
+        connection = self._connection
+        try:
+            connection.check_open()
+            result = drive(operation, self._answers)
+            connection._ours = True
+            commit(connection, seconds=self._busy_seconds)
+        except sqlite3.Error as e:
+            raise translated(e, path=self._path) from e
+        finally:
+            operation.close()
+            self.abandon()
+        return result
+
+    def abandon(self) -> None:
+        """End the transaction and keep nothing of it; a no-op once it has committed."""
+        connection = self._connection
+        connection._ours = True
+        try:
+            if connection.in_transaction:
+                sqlite3.Connection.rollback(connection)
+        finally:
+            connection._ours = connection._open = False
+            self._lock.release()
+
+    def close(self) -> None:
+        """Close the connection."""
+        sqlite3.Connection.close(self._connection)
+        self._lock.close()

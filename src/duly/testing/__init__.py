@@ -1,0 +1,1 @@
+"""The testing kit: what tests of duly, and of jobs that use it, are made with."""
