@@ -23,11 +23,11 @@ CASES: list[Case] = [
 ]
 
 
-def cases(*kinds: str, having: str = "id") -> Any:
+def cases(*kinds: str, having: str = "id") -> pytest.MarkDecorator:
     return run([case for case in CASES if case["kind"] in kinds and having in case])
 
 
-def run(chosen: list[Case]) -> Any:
+def run(chosen: list[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", chosen, ids=[case["id"] for case in chosen])
 
 

@@ -74,37 +74,43 @@ def _transition(zone: Zone, early: int, late: int) -> int:
 
 def boundaries_after(zone: Zone, rules: tuple[Rule, ...], second: int) -> Iterator[Boundary]:
     """The rules' boundaries with an instant after this second, ascending."""
-    for block in _blocks(zone, rules, second, 1):
-        yield from block if block[0][0] > second else [b for b in block if b[0] > second]
+    return _boundaries(zone, rules, second, 1)
 
 
 def boundaries_before(zone: Zone, rules: tuple[Rule, ...], second: int) -> Iterator[Boundary]:
     """The rules' boundaries with an instant before this second, descending."""
-    for block in _blocks(zone, rules, second, -1):
-        yield from reversed(block if block[-1][0] < second else [b for b in block if b[0] < second])
+    return _boundaries(zone, rules, second, -1)
 
 
-def _blocks(zone: Zone, rules: tuple[Rule, ...], second: int, step: int) -> Iterator[list[Boundary]]:
-    """The boundaries in blocks, each ascending and not empty; the blocks themselves run forward (step 1) or back (-1).
-
-    A block is a quiet day or all that lies around a transition. The first may hold boundaries on both sides of `second`.
-    """
+def _boundaries(zone: Zone, rules: tuple[Rule, ...], second: int, step: int) -> Iterator[Boundary]:
     quiet = _Quiet(zone)
     rough: list[Boundary] = []
     rough_day = 0
     for day, found in _days(rules, quiet.nearest(_civil_day(zone, second), -step), step):
         offset = quiet.offset_of(day)
         if rough and (offset is not None or abs(day - rough_day) > _REACH):
-            yield _merge(rough)
+            yield from _merge(rough, second, step)
             rough = []
         if offset is None:
             rough_day = day
             rough += _resolve_day(zone, day, found)
         else:
             base = day * 86_400
-            yield [(base - offset + time, 2 * (base + time), "exact") for time in _times(found)]
-    if rough:
-        yield _merge(rough)
+            for time in _beyond(_times(found), second + offset - base, step):
+                yield base + time - offset, 2 * (base + time), "exact"
+    yield from _merge(rough, second, step)
+
+
+def _beyond(times: tuple[int, ...], limit: int, step: int) -> tuple[int, ...]:
+    """The times after a limit, ascending, or before it, descending. They are ascending, so halving finds the place."""
+    low, high = 0, len(times)
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] < limit + (step > 0):
+            low = middle + 1
+        else:
+            high = middle
+    return times[low:] if step > 0 else times[:low][::-1]
 
 
 def _civil_day(zone: Zone, second: int) -> int:
@@ -122,10 +128,12 @@ def _resolve_day(zone: Zone, day: int, rules: list[Rule]) -> list[Boundary]:
     ]
 
 
-def _merge(boundaries: list[Boundary]) -> list[Boundary]:
-    """In order of instants, one each: a wall time that exists wins over one that was shifted there, else the earliest."""
+def _merge(boundaries: list[Boundary], second: int, step: int) -> Iterator[Boundary]:
+    """Those beyond a second in order, one for an instant: a wall time that exists wins over one shifted there, else the
+    earliest."""
     boundaries.sort(key=lambda boundary: (boundary[0], boundary[2] == "gap-shifted", boundary[1]))
-    return [b for place, b in enumerate(boundaries) if place == 0 or boundaries[place - 1][0] != b[0]]
+    firsts = [b for place, b in enumerate(boundaries) if place == 0 or boundaries[place - 1][0] != b[0]]
+    return (boundary for boundary in firsts[::step] if (boundary[0] - second) * step > 0)
 
 
 def _times(rules: list[Rule]) -> tuple[int, ...]:
