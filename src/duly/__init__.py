@@ -1,3 +1,99 @@
-"""duly: every scheduled period, done once, and on the record."""
+"""duly: every scheduled period, done once, and on the record.
+
+A scheduler starts attempts; a business cares whether a run (this job, this scope, this nominal window) is complete.
+
+    ledger = duly.sqlite("jobs.db")                        the ledger, in the database that owns the effect
+
+    @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
+    def credit(run): run.tx.execute(…)                     the effect commits with the run's completion
+
+    credit.run("2026-09-13")                               Completed; again: AlreadyCompleted; elsewhere: Busy; early: NotDue
+    credit.catch_up()                                      works what is owed: what cron or a timer calls
+
+    duly.once(connection, "credit:2026-09-13[UTC]")        in a transaction of yours: True, do it now; False, it was done
+    ledger.take("credit", "2026-09-13")                    a Claim, whose completion goes into a transaction of yours
+
+Names are loaded when they are first used: `import duly` is light.
+"""
+
+from __future__ import annotations
 
 __version__ = "0.1.0.dev0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.errors import BelowHorizon as BelowHorizon
+    from duly.errors import ClaimLost as ClaimLost
+    from duly.errors import Conflict as Conflict
+    from duly.errors import DulyError as DulyError
+    from duly.errors import LedgerBusy as LedgerBusy
+    from duly.errors import LedgerCorrupt as LedgerCorrupt
+    from duly.errors import LedgerTooNew as LedgerTooNew
+    from duly.errors import LedgerUnavailable as LedgerUnavailable
+    from duly.errors import LedgerUnwritable as LedgerUnwritable
+    from duly.errors import Misuse as Misuse
+    from duly.errors import NoLedger as NoLedger
+    from duly.errors import NotAllowed as NotAllowed
+    from duly.errors import NoTransaction as NoTransaction
+    from duly.errors import OutcomeUnknown as OutcomeUnknown
+    from duly.errors import PayloadConflict as PayloadConflict
+    from duly.errors import Refused as Refused
+    from duly.errors import RunBusy as RunBusy
+    from duly.errors import RunFailed as RunFailed
+    from duly.errors import RunSkipped as RunSkipped
+    from duly.errors import ScheduleChanged as ScheduleChanged
+    from duly.errors import ScheduleError as ScheduleError
+    from duly.errors import TransactionOwned as TransactionOwned
+    from duly.errors import UnknownJob as UnknownJob
+    from duly.errors import UnknownScope as UnknownScope
+    from duly.errors import WindowInvalid as WindowInvalid
+    from duly.errors import WrongLedger as WrongLedger
+    from duly.schedule.catch_up import EACH as EACH
+    from duly.schedule.catch_up import LATEST as LATEST
+    from duly.schedule.spec import Schedule as Schedule
+    from duly.schedule.spec import cron as cron
+    from duly.schedule.spec import daily as daily
+    from duly.schedule.spec import every as every
+    from duly.schedule.spec import hourly as hourly
+    from duly.schedule.spec import monthly as monthly
+    from duly.schedule.spec import quarterly as quarterly
+    from duly.schedule.spec import weekly as weekly
+    from duly.schedule.spec import yearly as yearly
+    from duly.work.answers import AlreadyCompleted as AlreadyCompleted
+    from duly.work.answers import Busy as Busy
+    from duly.work.answers import Completed as Completed
+    from duly.work.answers import NotDue as NotDue
+    from duly.work.claim import Claim as Claim
+    from duly.work.job import Job as Job
+    from duly.work.ledger import Ledger as Ledger
+    from duly.work.ledger import once as once
+    from duly.work.ledger import sqlite as sqlite
+    from duly.work.run import Run as Run
+    from duly.work.run import Window as Window
+
+_HOMES = {
+    "duly.errors": "BelowHorizon ClaimLost Conflict DulyError LedgerBusy LedgerCorrupt LedgerTooNew LedgerUnavailable "
+    "LedgerUnwritable Misuse NoLedger NoTransaction NotAllowed OutcomeUnknown PayloadConflict Refused RunBusy RunFailed "
+    "RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope WindowInvalid WrongLedger",
+    "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
+    "duly.schedule.catch_up": "EACH LATEST",
+    "duly.schedule.spec": "Schedule cron daily every hourly monthly quarterly weekly yearly",
+    "duly.work.claim": "Claim",
+    "duly.work.job": "Job",
+    "duly.work.ledger": "Ledger once sqlite",
+    "duly.work.run": "Run Window",
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names.split():
+            from importlib import import_module
+
+            found = globals()[name] = getattr(import_module(home), name)
+            return found
+    raise AttributeError(f"module 'duly' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(name for names in _HOMES.values() for name in names.split())})

@@ -12,7 +12,7 @@ from duly.ledger import states
 from duly.ledger.ask import Statement, count
 from duly.ledger.contracts import Ending
 from duly.ledger.events import tell
-from duly.ledger.records import Claim, Completed, RunId
+from duly.ledger.records import Claim, RunId
 from duly.ledger.take import claim_parameters, look, run_parameters
 
 COMPLETE_IF_HELD = Statement(
@@ -92,13 +92,12 @@ values (:series, :nominal, :revision, :number, :kind, :body)
 )
 
 
-async def complete_or_raise(claim: Claim, *, output: str | None = None) -> Completed:
+async def complete_or_raise(claim: Claim, *, output: str | None = None) -> None:
     """Settle the run as completed, in the transaction that carries its effect. Raises `ClaimLost`, which ends it."""
     await count(COMPLETE_IF_HELD, **claim_parameters(claim))
     await _record_end(claim, states.COMPLETED, "completed")
     if output is not None:
         await keep_text(claim.run, claim.number, "output", output)
-    return Completed(claim.run, claim.number)
 
 
 async def fail_or_raise(

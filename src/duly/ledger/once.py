@@ -21,7 +21,7 @@ from duly.errors import (
 from duly.ledger import states
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE
-from duly.ledger.records import Claimer, Completed, Known, Run, RunId, Series
+from duly.ledger.records import Claimer, Known, Run, RunId, Series
 from duly.ledger.register import ADD_JOB, ADD_LINE, DEFAULTS, adhoc_nominal, find, scheduled, series_of
 from duly.ledger.take import (
     close_lost,
@@ -72,8 +72,8 @@ update duly_run
 )
 
 
-async def once(key: RunKey, claimer: Claimer) -> Completed | None:
-    """Complete the run of a key in the caller's transaction, before the caller's effect. None: it was complete already.
+async def once(key: RunKey, claimer: Claimer) -> bool:
+    """Complete the run of a key in the caller's transaction, before the caller's effect. False: it was complete already.
 
     A job never seen before is registered without a schedule. It ignores overlap and due time. Raises `RunBusy`,
     `OutcomeUnknown`, `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon` or, where a schedule is known,
@@ -127,14 +127,14 @@ async def _place(known: Known, key: RunKey) -> tuple[Series, int, Occurrence | N
 
 async def _once(
     job: Job, run: RunId, seen: Run | None, claimer: Claimer, *, occurrence: Occurrence | None, horizon: int
-) -> Completed | None:
+) -> bool:
     if seen is None:
         if run.nominal < horizon:
             raise BelowHorizon
         if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
             raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
     elif await _complete_or_refuse(job, seen, claimer):
-        return None
+        return False
     written: dict[str, Value] = {
         **run_parameters(run),
         "attempt_id": claimer.attempt_id,
@@ -173,7 +173,7 @@ async def _once(
         trigger=claimer.trigger,
         error=None,
     )
-    return Completed(run, mine.fence)
+    return True
 
 
 async def _complete_or_refuse(job: Job, seen: Run, claimer: Claimer) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from duly.errors import Misuse, Refused
 from duly.ledger import states
+from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, count, every, now
 from duly.ledger.events import tell
 from duly.ledger.records import (
@@ -28,6 +29,7 @@ from duly.ledger.records import (
 from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of, scheduled
 from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, take
 from duly.records import record
+from duly.schedule.keys import RunKey
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.spec import Schedule
 
@@ -222,6 +224,7 @@ class Taken:
     """A run was claimed: what it is, and the claim."""
 
     known: Known
+    key: RunKey
     claim: Claim
     run: Run
 
@@ -300,7 +303,7 @@ async def claim_next(
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
-            return Taken(known, answer, await _seen(run.id))
+            return Taken(known, await key_of(run.id), answer, await _seen(run.id))
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), due.next_due)
     return Idle(known, await _seen(rows[-1].id) if rows else None, due.next_due)

@@ -245,11 +245,3 @@ class NotDue:
 
     def __bool__(self) -> bool:
         return False
-
-
-@record
-class Completed:
-    """This attempt completed the run."""
-
-    run: RunId
-    number: int

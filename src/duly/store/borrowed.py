@@ -28,6 +28,7 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledg
     `ledger_path` is the ledger that a claim came from. Raises `NoTransaction`, `WrongLedger`, `NoLedger`, `Conflict` (the
     transaction has read and can no longer write: begin it with BEGIN IMMEDIATE) and what the operation raises.
     """
+    path, was_open = "", False
     try:
         path = _file_of(connection)
         if ledger_path is not None and not _same_file(path, ledger_path):

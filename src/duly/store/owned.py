@@ -105,7 +105,9 @@ class OwnedTransaction:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         self._lock = WriterLock(store.path)
-        self._connection = connect(store.path, OwnedConnection)
+        connection = connect(store.path, OwnedConnection)
+        assert isinstance(connection, OwnedConnection)
+        self._connection = connection
         sqlite3.Connection.set_authorizer(self._connection, self._authorize)
         self._answers = Answers(self._connection, store.path, clock_by_hand=store.clock_by_hand)
 
@@ -114,6 +116,16 @@ class OwnedTransaction:
         if connection._ours or (connection._open and action != sqlite3.SQLITE_TRANSACTION):
             return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY
+
+    @property
+    def connection(self) -> OwnedConnection:
+        """The connection, for the run's effect."""
+        return self._connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a run's transaction is under way."""
+        return self._connection._open
 
     def begin(self) -> OwnedConnection:
         """Begin the transaction. Raises `LedgerBusy` when its turn does not come."""

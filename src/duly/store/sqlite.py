@@ -22,6 +22,7 @@ from duly.errors import (
     LedgerUnwritable,
     Misuse,
     NoLedger,
+    TransactionOwned,
 )
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store.lock import WriterLock, has_pulse, lock_path
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from duly.ledger.ask import Operation
+    from duly.store.owned import OwnedTransaction
 
     T = TypeVar("T")
-    C = TypeVar("C", bound=sqlite3.Connection)
 
 SCHEMA = 1  # the newest schema that this release knows; it writes a ledger whose min_writer is at most this
 BUSY_SECONDS = 10.0
@@ -171,12 +172,12 @@ class Answers:
 # -- transactions -------------------------------------------------------------------------------------------------------
 
 
-def connect(path: str, factory: type[C] = sqlite3.Connection) -> C:  # type: ignore[assignment]  # the default of a type variable
+def connect(path: str, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
     """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
     # One thread uses it at a time; the collector may close it in another.
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False, factory=factory)
     try:
-        connection.execute("pragma synchronous = full")
+        sqlite3.Cursor(connection).execute("pragma synchronous = full")
     except sqlite3.Error:
         connection.close()
         raise
@@ -294,8 +295,17 @@ class SqliteStore:
         """The ledger's instant."""
         return self.session.answers.now()
 
+    def owned(self) -> OwnedTransaction:
+        """This thread's transaction for a run's own effect."""
+        session = self.session
+        if session.owned is None:
+            from duly.store.owned import OwnedTransaction  # a wrapper of commands has no use for it
+
+            session.owned = OwnedTransaction(self)
+        return session.owned
+
     def close(self) -> None:
-        """Close this thread's connection. The store may be used again."""
+        """Close this thread's connections. The store may be used again."""
         session: Session | None = getattr(self._sessions, "session", None)
         if session is not None:
             session.close()
@@ -309,10 +319,11 @@ _forsaken: list[Session] = []
 class Session:
     """One thread's connection to the ledger, with its writer lock."""
 
-    __slots__ = ("__weakref__", "_busy_seconds", "_path", "answers", "connection", "lock", "pid")
+    __slots__ = ("_busy_seconds", "_path", "answers", "connection", "lock", "owned", "pid")
 
     def __init__(self, store: SqliteStore) -> None:
         self.pid = os.getpid()
+        self.owned: OwnedTransaction | None = None
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         try:
@@ -325,6 +336,9 @@ class Session:
     def close(self) -> None:
         self.connection.close()
         self.lock.close()
+        if self.owned is not None:
+            self.owned.close()
+            self.owned = None
 
     def __del__(self) -> None:
         if self.pid == os.getpid() and hasattr(self, "lock"):
@@ -357,6 +371,10 @@ class Session:
             operation.close()
 
     def _write(self, operation: Operation[T]) -> T:
+        if self.owned is not None and self.owned.is_open:
+            raise TransactionOwned(
+                "this thread's run.tx is open and holds the ledger; do this before it, or after the run"
+            )
         begin(self.connection, self.lock, path=self._path, seconds=self._busy_seconds)
         try:
             self._refuse_newer()

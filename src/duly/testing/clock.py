@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from duly.store.migrations import create
 from duly.store.lock import WriterLock
+from duly.store.migrations import create
 from duly.store.sqlite import begin, commit, connect
 from duly.times import parse_duration, parse_instant
 

@@ -1,0 +1,1 @@
+"""Work: attempts being made, by functions and by commands."""

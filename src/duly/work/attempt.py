@@ -1,0 +1,80 @@
+"""An attempt from its claim to its end: the file lock that is its pulse, its lease, and what its end means."""
+
+from __future__ import annotations
+
+import os
+import random
+import traceback
+from typing import TypeVar
+
+from duly.errors import Misuse, Refused
+from duly.ledger import contracts, states
+from duly.ledger.complete import doubt_or_raise, fail_or_raise
+from duly.ledger.contracts import Ending, Terms
+from duly.ledger.records import Claim, Claimer, Job
+from duly.store.lock import begin_pulse, lock_path
+from duly.store.sqlite import SqliteStore
+from duly.work.identity import new_attempt_id, owner
+
+T = TypeVar("T")
+
+
+class Pulse:
+    """A claimer with its file lock, held from before the claim is visible until the attempt ends."""
+
+    def __init__(self, store: SqliteStore, *, trigger: str, payload: str | None = None) -> None:
+        self.claimer = Claimer(new_attempt_id(), owner(), trigger, payload)
+        self.descriptor = begin_pulse(lock_path(store.path), self.claimer.attempt_id)
+
+    def stop(self) -> None:
+        """Let the lock go; again is a no-op."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def terms_of(job: Job, claim: Claim) -> Terms:
+    """The terms that an attempt's end is judged by: the contract sealed with it, the numbers as they are now."""
+    clean = frozenset(int(code) for code in job.clean_exits.split(",") if code)
+    return Terms(claim.contract, job.remembers, clean, job.retries, retries_declared=job.retries > 0)
+
+
+def record_ending(store: SqliteStore, job: Job, claim: Claim, ending: Ending, *, error: str) -> int | None:
+    """Write down how an attempt ended, other than by completing. Answers in how many microseconds a retry may be taken.
+
+    Raises `ClaimLost` if another attempt took the run over.
+    """
+    if ending.state == states.UNKNOWN:
+        store.write(doubt_or_raise(claim, ending.cause))
+        return None
+    retry_in = retry_delay(job, claim, counted=ending.counted) if ending.retry else None
+    store.write(fail_or_raise(claim, ending, retry_in=retry_in, error=error))
+    return retry_in
+
+
+def retry_delay(job: Job, claim: Claim, *, counted: bool) -> int:
+    """Microseconds until a failed run may be taken again: doubling with each failure, jittered."""
+    tries = claim.failures + 1 if counted else claim.number
+    jitter = random.random()  # noqa: S311  it spreads load, it hides nothing
+    return contracts.backoff(tries, delay=job.retry_delay, ceiling=job.retry_ceiling, jitter=jitter)
+
+
+def error_place(error: BaseException) -> str:
+    """What is kept of an exception: its type and the place that raised it. Never its message, which may hold secrets."""
+    kind = type(error).__qualname__
+    state = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    return kind + (f" {state}" if state else "") + place
+
+
+def raise_if_refused(answer: T | Refused | Misuse) -> T:
+    """An answer of the ledger, or the refusal that it is, raised now that what was found on the way is committed."""
+    if isinstance(answer, (Refused, Misuse)):
+        raise answer
+    return answer
+
+
+def elapsed_since_first(store: SqliteStore, claim: Claim) -> int:
+    """Microseconds since the first attempt of the claim's revision."""
+    return store.now() - claim.first_started_at

@@ -1,0 +1,149 @@
+"""Claim: the right to work a run now, for code that makes its own transactions."""
+
+from __future__ import annotations
+
+import sqlite3
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from duly.errors import ClaimLost
+from duly.ledger import contracts, states
+from duly.ledger.complete import complete_or_raise, doubt_or_raise, release_or_raise
+from duly.ledger.contracts import Ending
+from duly.ledger.take import look
+from duly.store.borrowed import in_borrowed
+from duly.work.answers import Completed
+from duly.work.attempt import Pulse, elapsed_since_first, error_place, record_ending, terms_of
+from duly.work.run import Run, Window
+
+if TYPE_CHECKING:
+    from duly.ledger.records import Claim as Held
+    from duly.ledger.records import Job
+    from duly.ledger.records import Run as Row
+    from duly.schedule.keys import RunKey
+    from duly.store.sqlite import SqliteStore
+    from duly.work.keeper import LeaseKeeper
+
+
+class Claim:
+    """A run that this process may work: `with claim:` renews its lease and judges how the block ends.
+
+    An exception ends the attempt by its contract; a block left without `complete` is failed, or under `external` unknown.
+    Always true, so that it can be told from `AlreadyCompleted`, `Busy` and `NotDue`.
+    """
+
+    def __init__(
+        self, store: SqliteStore, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
+    ) -> None:
+        self.run: Run[sqlite3.Connection] = Run(store, key, held, row)
+        self._store = store
+        self._keeper = keeper
+        self._job = job
+        self._held = held
+        self._pulse = pulse
+        self._ended = False
+        self._borrowed: sqlite3.Connection | None = None
+
+    @property
+    def key(self) -> str:
+        """The run's key."""
+        return self.run.key
+
+    @property
+    def window(self) -> Window:
+        """The half-open window [start, end) that the run answers for, in UTC."""
+        return self.run.window
+
+    @property
+    def superseded(self) -> bool:
+        """Whether another attempt took this run over: stop."""
+        return self.run.superseded
+
+    def __repr__(self) -> str:
+        return f"<duly.Claim {self.run.key} attempt {self.run.attempt}>"
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __enter__(self) -> Claim:
+        self._keeper.keep(self._held, self.run._supersede)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if not self._ended and not self._may_yet_commit(error):
+                self._judge(error)
+        except ClaimLost:
+            if error is None:
+                raise
+            error.add_note(f"duly: another attempt had taken {self.run.key} over")
+        finally:
+            self.close()
+
+    def complete(self, tx: sqlite3.Connection | None = None, *, output: str | None = None) -> Completed:
+        """Complete the run in the caller's transaction, which the caller commits; without one, in one of duly's own.
+
+        Raises `ClaimLost` when another attempt took the run over or it was completed already: that ends the caller's
+        transaction, and nothing of it commits. Raises `NoTransaction` and `WrongLedger`, before anything is written.
+        After it this object claims nothing: the caller may still roll back, so ask the ledger.
+        """
+        operation = complete_or_raise(self._held, output=output)
+        if tx is None:
+            self._store.write(operation)
+            self._ended = True
+        else:
+            in_borrowed(tx, operation, ledger_path=self._store.path)
+            self._borrowed = tx
+        return Completed(self.key, self.run.attempt)
+
+    def fail(self, cause: str) -> None:
+        """End the attempt as failed, for a reason in a few words that holds no secret. Raises `ClaimLost`."""
+        self._end(contracts.after_failure(self._terms(), cause, elapsed=self._elapsed(), failures=self._held.failures))
+
+    def doubt(self, cause: str) -> None:
+        """Say that a remote effect may or may not have happened: the run is unknown until that is known."""
+        self._store.write(doubt_or_raise(self._held, cause))
+        self._ended = True
+
+    def release(self) -> None:
+        """Give the run back untouched: nothing was done. Raises `ClaimLost`."""
+        self._store.write(release_or_raise(self._held, "released"))
+        self._ended = True
+
+    def close(self) -> None:
+        """Stop renewing the lease and let the file lock go. The claim stays in the ledger until it ends or lapses."""
+        self._keeper.drop(self._held)
+        self._pulse.stop()
+
+    def _may_yet_commit(self, error: BaseException | None) -> bool:
+        """Whether the caller's transaction, in which the run was completed, has committed or is still to end."""
+        if self._borrowed is None:
+            return False
+        row = self._store.read(look(self._held.run))
+        mine = row is not None and row.attempt_id == self._held.attempt_id and row.state == states.COMPLETED
+        return mine or (error is None and self._borrowed.in_transaction)
+
+    def _judge(self, error: BaseException | None) -> None:
+        terms = self._terms()
+        if error is not None:
+            ending = contracts.after_failure(
+                terms, type(error).__qualname__, elapsed=self._elapsed(), failures=self._held.failures
+            )
+            self._end(ending, error_place(error))
+        elif terms.contract == contracts.EXTERNAL:
+            self._end(Ending(states.UNKNOWN, "left without completing"))
+        else:
+            cause = "left without completing"
+            self._end(contracts.after_failure(terms, cause, elapsed=self._elapsed(), failures=self._held.failures))
+
+    def _end(self, ending: Ending, error: str = "") -> None:
+        record_ending(self._store, self._job, self._held, ending, error=error or ending.cause)
+        self._ended = True
+
+    def _terms(self) -> contracts.Terms:
+        return terms_of(self._job, self._held)
+
+    def _elapsed(self) -> int:
+        return elapsed_since_first(self._store, self._held)

@@ -1,0 +1,82 @@
+"""The lease keeper: renews the leases of the claims that this process works, from one thread of its own.
+
+A lease is renewed when a third of it is over. That a renewal could not be written (a busy ledger, the run's own open
+transaction) is no loss: while somebody else writes, nobody can take over. That it was *refused* is: the claim's owner is
+told, at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from duly.errors import DulyError
+from duly.ledger.records import Claim
+from duly.ledger.take import renew
+from duly.store.sqlite import SqliteStore
+from duly.work.waiting import LOOK_SECONDS, wait_seconds
+
+_LONGEST_WAIT = 3600.0
+
+
+class LeaseKeeper:
+    """Keeps leases until they are dropped. Its thread starts with the first claim and ends with the last."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._changed = threading.Condition()
+        self._kept: dict[bytes, _Kept] = {}
+        self._thread: threading.Thread | None = None
+
+    def keep(self, claim: Claim, lost: Callable[[], None]) -> None:
+        """Renew the claim's lease from now on; call `lost` once if another attempt has taken the run over."""
+        with self._changed:
+            self._kept[claim.attempt_id] = _Kept(claim, lost, claim.started_at + claim.lease // 3)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._work, name="duly-lease-keeper", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def drop(self, claim: Claim) -> None:
+        """Stop renewing: the attempt has ended."""
+        with self._changed:
+            self._kept.pop(claim.attempt_id, None)
+            self._changed.notify()
+
+    def _work(self) -> None:
+        try:
+            while True:
+                with self._changed:
+                    if not self._kept:
+                        self._thread = None
+                        return
+                    first = min(self._kept.values(), key=lambda kept: kept.renew_at)
+                    left = wait_seconds(self._store, first.renew_at)
+                    if left > 0:
+                        self._changed.wait(min(left, _LONGEST_WAIT))
+                        continue
+                self._renew(first)
+        finally:
+            self._store.close()
+
+    def _renew(self, kept: _Kept) -> None:
+        try:
+            held = self._store.write(renew(kept.claim))
+        except DulyError:  # not decided: try again soon
+            kept.renew_at = self._store.now() + max(kept.claim.lease // 10, int(LOOK_SECONDS * 1_000_000))
+            return
+        kept.renew_at = self._store.now() + kept.claim.lease // 3
+        if not held:
+            with self._changed:
+                was_kept = self._kept.pop(kept.claim.attempt_id, None)
+            if was_kept is not None:
+                kept.lost()
+
+
+class _Kept:
+    __slots__ = ("claim", "lost", "renew_at")
+
+    def __init__(self, claim: Claim, lost: Callable[[], None], renew_at: int) -> None:
+        self.claim = claim
+        self.lost = lost
+        self.renew_at = renew_at

@@ -1,0 +1,215 @@
+"""Ledger: where jobs are declared and runs are taken, from Python."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from duly.errors import Misuse, Refused, TimeInvalid
+from duly.ledger import contracts
+from duly.ledger.named import take_adhoc, take_key, take_window
+from duly.ledger.once import once as once_operation
+from duly.ledger.records import Claim as Held
+from duly.ledger.records import Claimer
+from duly.ledger.register import Declaration, check_policies
+from duly.schedule.catch_up import parse_catch_up
+from duly.schedule.keys import check_job_name, check_scope, parse_key
+from duly.store.borrowed import in_borrowed
+from duly.store.sqlite import BUSY_SECONDS, SqliteStore, ledger_path
+from duly.times import HOUR, MINUTE, parse_duration
+from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
+from duly.work.attempt import Pulse, raise_if_refused
+from duly.work.claim import Claim
+from duly.work.identity import new_attempt_id, owner
+from duly.work.job import Job, wait_micros
+from duly.work.keeper import LeaseKeeper
+from duly.work.payload import payload_hash
+from duly.work.waiting import Patience
+
+if TYPE_CHECKING:
+    from duly.ledger.ask import Operation, Value
+    from duly.ledger.named import Named
+    from duly.schedule.catch_up import CatchUp
+    from duly.schedule.spec import Schedule
+    from duly.work.payload import Json
+    from duly.work.run import Run
+
+Tx = TypeVar("Tx")
+
+
+class Ledger(Generic[Tx]):
+    """A ledger that is open. `Tx` is the type of the connection that a run's effect is written through."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._keeper = LeaseKeeper(store)
+
+    def __repr__(self) -> str:
+        return f"<duly.Ledger {self._store.path}>"
+
+    def job(
+        self,
+        name: str,
+        schedule: Schedule,
+        *,
+        catch_up: CatchUp | str,
+        effect: str = contracts.TRANSACTIONAL,
+        remembers: str | None = None,
+        retries: int = 3,
+        retry_delay: str | int = MINUTE,
+        retry_ceiling: str | int = HOUR,
+        grace: str | int | None = None,
+        timeout: str | int | None = None,
+        lease: str | int = MINUTE,
+        overlap: bool = False,
+        ordered: bool = False,
+        owner: str = "",
+        scopes: Sequence[str] | None = None,
+    ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
+        """Declare a job whose work is the decorated function.
+
+        `catch_up` is named by whoever writes the job: `duly.EACH` or `duly.LATEST`. `effect` is its contract:
+        `transactional` (it writes through `run.tx`), `idempotent` (with `remembers`, how long the destination
+        deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. `scopes` closes the roster.
+        Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
+        """
+        check_job_name(name)
+        for scope in scopes or ():
+            check_scope(scope)
+        policies: dict[str, Value] = {
+            "catch_up": str(parse_catch_up(catch_up)),
+            "contract": contract_named(effect, remembers),
+            "remembers": None if remembers in (None, "forever") else _micros("remembers", remembers),
+            "retries": retries,
+            "retry_delay": _micros("retry_delay", retry_delay),
+            "retry_ceiling": _micros("retry_ceiling", retry_ceiling),
+            "grace": None if grace is None else _micros("grace", grace),
+            "timeout": None if timeout is None else _micros("timeout", timeout),
+            "lease": _micros("lease", lease),
+            "overlap": int(overlap),
+            "ordered": int(ordered),
+            "owner": owner,
+        }
+        check_policies(policies)
+        declared = Declaration(name, "", schedule, policies, _actor())
+
+        def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:
+            return Job(self._store, self._keeper, declared, function, None if scopes is None else tuple(scopes))
+
+        return register
+
+    def take(
+        self,
+        job: str,
+        window: str | None = None,
+        *,
+        scope: str = "",
+        adhoc: str | None = None,
+        payload: Json = None,
+        wait: int | float | str | None = None,
+    ) -> Claim | AlreadyCompleted | Busy | NotDue:
+        """Take a run: a window of a job that the ledger knows, a run key, or with `adhoc` an id outside the schedule.
+
+        A job first seen by its key is registered without a schedule, under the contract `external`. `wait` is how long to
+        wait for another attempt, in seconds or as `10m`. Raises `OutcomeUnknown`, `RunFailed`, `RunSkipped`,
+        `PayloadConflict`, `BelowHorizon`, `UnknownJob`, `WindowInvalid`, `KeyInvalid`, `LedgerBusy`.
+        """
+        hashed = None if payload is None else payload_hash(payload)
+        patience = None if wait is None else Patience(self._store, wait_micros(wait))
+        while True:
+            answer = self._take(self._named(job, window, scope, adhoc), hashed)
+            if not isinstance(answer, Busy) or patience is None or not patience.pause():
+                return answer
+
+    def _named(
+        self, job: str, window: str | None, scope: str, adhoc: str | None
+    ) -> Callable[[Claimer], Operation[Named | Refused | Misuse]]:
+        """The operation that takes what the caller named. Raises `Misuse` for what names nothing, or two things."""
+        if ":" in job:
+            if window is not None or adhoc is not None or scope:
+                raise Misuse(f"{job!r} is a whole key; leave window, scope and adhoc out")
+            key = parse_key(job)
+            declared = Declaration(key.job, key.scope, by=_actor())
+            return lambda claimer: take_key(key, declared, claimer)
+        check_job_name(job)
+        if scope:
+            check_scope(scope)
+        declared = Declaration(job, scope, by=_actor())
+        if adhoc is not None and window is None:
+            return lambda claimer: take_adhoc(declared, adhoc, claimer)
+        if window is not None and adhoc is None:
+            return lambda claimer: take_window(declared, window, claimer)
+        raise Misuse(f"name one run of {job}: a window as '2026-10-05', or adhoc='an-id'")
+
+    def _take(
+        self, ask_for: Callable[[Claimer], Operation[Named | Refused | Misuse]], payload: str | None
+    ) -> Claim | AlreadyCompleted | Busy | NotDue:
+        pulse = Pulse(self._store, trigger="call", payload=payload)
+        claim = None
+        try:
+            named = raise_if_refused(self._store.write(ask_for(pulse.claimer)))
+            answer = named.answer
+            if isinstance(answer, (Refused, Misuse)):
+                raise answer
+            if not isinstance(answer, Held):
+                return told(named.key, answer)
+            assert named.row is not None
+            claim = Claim(self._store, self._keeper, named.known.job, named.key, answer, named.row, pulse)
+            return claim
+        finally:
+            if claim is None:
+                pulse.stop()
+
+    def close(self) -> None:
+        """Close this thread's connections."""
+        self._store.close()
+
+
+def sqlite(path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> Ledger[sqlite3.Connection]:
+    """Open the ledger in an SQLite file, and make it if it is not there, also inside a database that is.
+
+    Keep it in the database that owns the effect, so that effect and completion commit together. `busy_seconds` is how long
+    a write waits for its turn. Raises `LedgerUnavailable`, `LedgerUnwritable`, `LedgerCorrupt` or `LedgerTooNew`.
+    """
+    return Ledger(SqliteStore(ledger_path(os.fspath(path)), busy_seconds=busy_seconds))
+
+
+def once(tx: sqlite3.Connection, key: str, *, payload: Json = None) -> bool:
+    """Whether the caller's effect is to be done, in the caller's transaction: the run of `key` is then complete with it.
+
+    True: do the effect now; both commit, or neither. False: it was complete already. Where the effect must not be done for
+    another reason it raises: `RunBusy`, `OutcomeUnknown`, `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon`,
+    `WindowInvalid`. None of these breaks the transaction. Without one: `NoTransaction`; without the ledger's tables in
+    this database: `NoLedger`; when the transaction has read and can no longer write: `Conflict`.
+    """
+    hashed = None if payload is None else payload_hash(payload)
+    claimer = Claimer(new_attempt_id(), owner(), "once", hashed)
+    return in_borrowed(tx, once_operation(parse_key(key), claimer))
+
+
+def contract_named(effect: str, remembers: str | None) -> str:
+    """The contract that `effect` names. Raises `Misuse` where `idempotent` does not say for how long."""
+    if effect not in contracts.CONTRACTS:
+        raise Misuse(f"effect: {effect!r} is none of {', '.join(contracts.CONTRACTS)}")
+    if (effect == contracts.IDEMPOTENT) != (remembers is not None):
+        raise Misuse(
+            "remembers: an idempotent effect, and no other, says how long its destination remembers: 24h, forever"
+        )
+    return effect
+
+
+def _micros(name: str, value: str | int) -> int:
+    if isinstance(value, int):
+        return value
+    try:
+        return parse_duration(value)
+    except TimeInvalid as e:
+        raise Misuse(f"{name}: {e}") from e
+
+
+def _actor() -> str:
+    """Whose hand it was, for the evidence."""
+    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or os.environ.get("USER") or str(os.getuid())
+    return f"{name}@{os.uname().nodename}"

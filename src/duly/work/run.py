@@ -1,0 +1,109 @@
+"""Run: what a job's function is given. It knows its window, never the time at which it was started."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from duly.ledger.records import Claim
+from duly.ledger.records import Run as Row
+from duly.schedule.keys import RunKey
+from duly.times import SECOND, as_datetime, civil_text
+from duly.work.identity import idempotency_key, uuid_text
+
+if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
+    from duly.store.owned import OwnedTransaction
+    from duly.store.sqlite import SqliteStore
+
+Tx = TypeVar("Tx")
+T = TypeVar("T")
+
+
+class LongTransaction(UserWarning):
+    """A run held its transaction for long; on SQLite nobody else could write meanwhile. Read `run.tx` late."""
+
+
+class Window(NamedTuple):
+    """The half-open window that a run answers for, as aware datetimes in UTC."""
+
+    start: datetime
+    end: datetime
+
+
+def _window(row: Row) -> Window | None:
+    if row.window_start is None or row.window_end is None:
+        return None
+    return Window(as_datetime(row.window_start), as_datetime(row.window_end))
+
+
+class Run(Generic[Tx]):
+    """One attempt at a run, for a job's function.
+
+    `tx` is the transaction that commits with the run's completion: a real connection of the driver's type. `window` is
+    what the run answers for; `date` and `label` are its business date and a file-safe name; `idempotency_key` is the same
+    on every attempt.
+    """
+
+    def __init__(self, store: SqliteStore, key: RunKey, claim: Claim, row: Row) -> None:
+        self.key: str = str(key)
+        self.job: str = key.job
+        self.scope: str = key.scope
+        self.label: str = key.label
+        self.date: date | None = None if key.adhoc else date.fromisoformat(civil_text(key.nominal >> 1)[:10])
+        self.zone: str = key.zone
+        self.attempt: int = claim.number
+        self.attempt_id: str = uuid_text(claim.attempt_id)
+        self.idempotency_key: str = idempotency_key(store.namespace, key)
+        self._window = _window(row)
+        self._store = store
+        self._claim = claim
+        self._transaction: OwnedTransaction | None = None
+        self._began = 0.0
+        self._superseded = False
+
+    def __repr__(self) -> str:
+        return f"<duly.Run {self.key} attempt {self.attempt}>"
+
+    @property
+    def window(self) -> Window:
+        """The half-open window [start, end) that this run answers for. Raises `ValueError` for an ad-hoc run: it has none."""
+        if self._window is None:
+            raise ValueError(f"{self.key} has no window")
+        return self._window
+
+    @property
+    def superseded(self) -> bool:
+        """Whether another attempt took this run over: stop. Nothing of this attempt will be committed."""
+        return self._superseded
+
+    @property
+    def tx(self) -> Tx:
+        """The run's transaction, begun when it is first read. It commits with the completion, or not at all.
+
+        Raises `LedgerBusy` when its turn does not come. Commit, rollback, close and `with` are refused; savepoints are not.
+        """
+        if self._transaction is None:
+            transaction = self._store.owned()
+            transaction.begin()
+            self._transaction, self._began = transaction, time.monotonic()
+        return self._transaction.connection  # type: ignore[return-value]  # the ledger's Tx is its driver's connection
+
+    def _supersede(self) -> None:
+        self._superseded = True
+
+    def _complete(self, operation: Operation[T]) -> T:
+        """Run the completing operation: in the run's own transaction if it was begun, else in one of the ledger's."""
+        if self._transaction is None:
+            return self._store.write(operation)
+        held = time.monotonic() - self._began
+        if held * SECOND > self._claim.lease / 3:
+            warnings.warn(f"{self.key} held its transaction for {held:.1f} s", LongTransaction, stacklevel=4)
+        return self._transaction.complete(operation)
+
+    def _abandon(self) -> None:
+        """Keep nothing of the run's transaction."""
+        if self._transaction is not None:
+            self._transaction.abandon()
