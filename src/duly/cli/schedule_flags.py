@@ -1,0 +1,135 @@
+"""Schedule flags: from what was typed to a schedule, the same for `exec`, `next` and `jobs apply`. Pure but for the host's
+zone, which only an error message names.
+
+What was given is a mapping from a flag's name to its values as written: `{"cron": ["30 2 * * *"], "zone": ["UTC"]}`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from duly.errors import Misuse
+from duly.schedule import spec
+from duly.times import parse_instant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from duly.schedule.spec import Schedule
+
+# name: (what it takes, what it means); the order is the one of the help
+FLAGS = {
+    "cron": ("EXPR", "five fields or @daily; may be given several times, all lines are one schedule"),
+    "period": ("PERIOD", "hourly, daily, weekly, monthly, quarterly or yearly: the period is owed once it has ended"),
+    "every": ("TIME", "an interval, as 15m or 6h, counted in UTC from --anchor"),
+    "zone": ("ZONE", "time zone of --cron and --period, as Europe/Berlin or UTC"),
+    "at": ("HH:MM", "wall clock after the period's end from which it is due"),
+    "offset": ("WHEN", "where a period begins: 06:00 of a day, sun of a week, apr of a quarter or year"),
+    "gap": ("POLICY", "a time that the clocks skip: shift_to_transition, shift_forward or skip"),
+    "fold": ("POLICY", "a time that the clocks repeat: first, second or both"),
+    "anchor": ("INSTANT", "where --every counts from, as 2026-01-01T00:00:00Z"),
+}
+REPEATABLE = ("cron",)
+KINDS = ("cron", "period", "every")
+PERIODS = ("hourly", "daily", "weekly", "monthly", "quarterly", "yearly")
+
+_FITS = {
+    "cron": ("zone", "gap", "fold"),
+    "every": ("anchor",),
+    "hourly": ("zone", "gap", "fold"),
+    "monthly": ("zone", "at", "gap", "fold"),
+    **dict.fromkeys(("daily", "weekly", "quarterly", "yearly"), ("zone", "at", "offset", "gap", "fold")),
+}
+
+
+def schedule_given(given: Mapping[str, Sequence[str]], *, typed: Sequence[str] = ()) -> Schedule | None:
+    """The schedule that the flags describe; None where none is given.
+
+    `typed` is the whole command, for the line to type instead. Raises `Misuse` for flags that do not fit together or miss
+    the zone, `ScheduleError` for a value that is no schedule.
+    """
+    flags = {name: list(values) for name, values in given.items() if values}
+    if not flags:
+        return None
+    kind = _kind(flags, typed)
+    for name, values in flags.items():
+        if len(values) > 1 and name not in REPEATABLE:
+            raise Misuse(f"--{name} is given twice: {values[0]} and {values[1]}; leave one out")
+        if name not in (*KINDS, *_FITS[kind]):
+            raise Misuse(f"--{name} does not fit {_in_flags(kind)}, which takes {_listed(_FITS[kind])}; leave it out")
+    single = {name: values[0] for name, values in flags.items() if name not in KINDS}
+    if kind == "every":
+        anchor = parse_instant(single["anchor"]) if "anchor" in single else 0
+        return spec.every(flags["every"][0], anchor=anchor)
+    if kind == "cron":
+        if "zone" not in single and not any(line.lstrip().startswith(("CRON_TZ=", "TZ=")) for line in flags["cron"]):
+            raise _no_zone("cron", typed)
+        return spec.cron(*flags["cron"], zone=single.get("zone"), gap=single.get("gap"), fold=single.get("fold"))
+    if "zone" not in single:
+        raise _no_zone("period", typed)
+    make = getattr(spec, kind)
+    schedule: Schedule = make(single.pop("zone"), **single)
+    return schedule
+
+
+def _kind(flags: dict[str, list[str]], typed: Sequence[str]) -> str:
+    """`cron`, `every` or the name of the period."""
+    kinds = [name for name in KINDS if name in flags]
+    if len(kinds) > 1:
+        raise Misuse(f"--{kinds[0]} and --{kinds[1]} are two schedules; a job has one, so leave one out")
+    if not kinds:
+        raise Misuse(
+            f"--{next(iter(flags))} says how, but not when; add --cron, --period or --every",
+            next_step=line_with(typed, "--period", "daily") if typed else None,
+        )
+    if kinds[0] != "period":
+        return kinds[0]
+    period = flags["period"][0]
+    if period not in PERIODS:
+        raise Misuse(f"--period: {period!r} is no period; write one of {', '.join(PERIODS)}")
+    return period
+
+
+def _in_flags(kind: str) -> str:
+    return f"--{kind}" if kind in KINDS else f"--period {kind}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"--{name}" for name in names)
+
+
+def _no_zone(kind: str, typed: Sequence[str]) -> Misuse:
+    zone = host_zone()
+    return Misuse(
+        f"--{kind} needs a --zone, or what it means changes with the host; this host is in {zone}",
+        next_step=line_with(typed, "--zone", zone) if typed else None,
+    )
+
+
+def line_with(typed: Sequence[str], *more: str) -> str:
+    """A command as it would be typed, with more flags: before `--`, or at its end."""
+    from shlex import join
+
+    words = list(typed)
+    place = words.index("--") if "--" in words else len(words)
+    return join([*words[:place], *more, *words[place:]])
+
+
+def host_zone() -> str:
+    """The name of this host's zone: $TZ, /etc/localtime's target or /etc/timezone; UTC where none says."""
+    named = os.environ.get("TZ", "").removeprefix(":")
+    if "/" in named and not named.startswith("/"):
+        return named
+    try:
+        target = os.path.realpath("/etc/localtime")
+    except OSError:
+        target = ""
+    _, found, name = target.partition("/zoneinfo/")
+    if found and name:
+        return "UTC" if name in ("Etc/UTC", "UCT", "Zulu", "Etc/UCT") else name
+    try:
+        with open("/etc/timezone", encoding="ascii") as f:
+            return f.read().strip() or "UTC"
+    except (OSError, ValueError):
+        return "UTC"
