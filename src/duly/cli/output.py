@@ -96,9 +96,7 @@ def table(rows: Sequence[Sequence[str | Cell]], *, gap: int = 3) -> str:
     lines = []
     for row in cells:
         # A glyph is followed by one blank: it belongs to what it stands before.
-        parts = [
-            paint(row[c].text.ljust(widths[c]), row[c].word) + " " * (1 if widths[c] == 1 else gap) for c in shown
-        ]
+        parts = [paint(row[c].text.ljust(widths[c]), row[c].word) + " " * (1 if widths[c] == 1 else gap) for c in shown]
         lines.append("".join(parts).rstrip())
     return "\n".join(lines)
 

@@ -5,7 +5,21 @@ from __future__ import annotations
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
 from duly.cli.ledgers import open_ledger
-from duly.cli.output import GLYPHS, Cell, ago, as_json, glyph, iso, line_name, paint, show, span, table, typed, window_name
+from duly.cli.output import (
+    GLYPHS,
+    Cell,
+    ago,
+    as_json,
+    glyph,
+    iso,
+    line_name,
+    paint,
+    show,
+    span,
+    table,
+    typed,
+    window_name,
+)
 from duly.cli.runs_argument import check_known
 from duly.evidence import verdict
 from duly.evidence.grid import Grid, grid
