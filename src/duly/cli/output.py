@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import pairwise
 
 from duly.evidence import verdict
+from duly.evidence.words import ago
+from duly.ledger import states
 from duly.records import record
-from duly.times import DAY, HOUR, MINUTE, SECOND, Zone, instant_text
+from duly.times import DAY, Zone, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ GLYPHS = {
     verdict.LATE: "–",
     verdict.MISSING: "–",
     verdict.COMING: "·",
-    verdict.NOT_OWED: " ",
+    verdict.NOT_OWED: "·",
     verdict.PRUNED: "✓",
 }
 
@@ -110,24 +111,6 @@ def paint(text: str, word: str) -> str:
 # -- time ---------------------------------------------------------------------------------------------------------------
 
 
-def span(micros: int) -> str:
-    """About how long, in at most two units: `42m`, `3h12m`, `2d4h`, `45s`."""
-    micros = abs(micros)
-    units = (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND))
-    for (name, size), (smaller, small) in pairwise(units):
-        if micros >= size:
-            rest = micros % size // small
-            return (
-                f"{micros // size}{name}{rest}{smaller}" if rest and micros < 10 * size else f"{micros // size}{name}"
-            )
-    return f"{micros // SECOND}s"
-
-
-def ago(instant: int, now: int) -> str:
-    """An instant as seen from now: `42m ago`, `in 3h`."""
-    return f"{span(now - instant)} ago" if instant <= now else f"in {span(instant - now)}"
-
-
 def when(instant: int, zone: str, *, time: str, now: int) -> str:
     """An instant as `--time` asks: `Sun 25 Oct 02:30+02:00` in the schedule's zone, in UTC, or relative to now."""
     if time == "relative":
@@ -154,10 +137,11 @@ def line_name(window: Window) -> str:
 
 
 def window_name(window: Window) -> str:
-    """The window as a person names it; the whole key where the schedule in force would not find it."""
+    """The window as a person names it; the whole key where that would find another run, or none."""
     version = window.known.version
     in_force = version is not None and (window.key.zone, window.key.grain) == (version.zone, version.grain)
-    return window.key.middle if in_force and window.key.revision is None else str(window.key)
+    replaced = window.row is not None and window.row.state == states.REPLACED
+    return window.key.middle if in_force and not replaced else str(window.key)
 
 
 def zone_of(window: Window) -> str:

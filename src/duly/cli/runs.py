@@ -7,7 +7,6 @@ from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
 from duly.cli.ledgers import open_ledger
 from duly.cli.output import (
     Cell,
-    ago,
     as_json,
     document,
     glyph,
@@ -15,7 +14,6 @@ from duly.cli.output import (
     iso,
     line_name,
     show,
-    span,
     table,
     when,
     window_name,
@@ -24,7 +22,8 @@ from duly.cli.output import (
 from duly.cli.runs_argument import addressed, check_known, echo, run_argument
 from duly.errors import Misuse, UnknownRun
 from duly.evidence.runs import Attempt, History, Told, history, runs
-from duly.evidence.verdict import Window, window_of_row
+from duly.evidence.verdict import Window, window_of
+from duly.evidence.words import ago, span
 from duly.ledger import states
 from duly.ledger.address import Addressed
 from duly.ledger.ask import now as ledger_now
@@ -113,7 +112,7 @@ async def _see(argument_words: list[str], scope: str | None) -> _Seen:
             f"{found.key} has no row in the ledger: it was never opened",
             next_step=f"duly explain {' '.join(argument_words)}",
         )
-    window = await window_of_row(found.known, found.row, await ledger_now(), found.occurrence)
+    window = await window_of(found, await ledger_now())
     return _Seen(found, window, await history(found))
 
 

@@ -8,14 +8,12 @@ from duly.cli.ledgers import open_ledger
 from duly.cli.output import (
     GLYPHS,
     Cell,
-    ago,
     as_json,
     glyph,
     iso,
     line_name,
     paint,
     show,
-    span,
     table,
     typed,
     window_name,
@@ -25,6 +23,7 @@ from duly.evidence import verdict
 from duly.evidence.grid import Grid, grid
 from duly.evidence.status import Status, Unopened, status, worked_by_next_poke
 from duly.evidence.verdict import Window, grace_text
+from duly.evidence.words import ago, span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

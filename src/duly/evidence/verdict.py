@@ -7,8 +7,9 @@ whose holder is gone is judged as what the next poke will make of it.
 
 from __future__ import annotations
 
+from duly.errors import UnknownRun
 from duly.ledger import states
-from duly.ledger.address import key_of
+from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every
 from duly.ledger.records import (
     JOB_COLUMNS,
@@ -140,8 +141,10 @@ def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict
     late = row.due is not None and instant - row.due > grace_of(job, bounds)
     cause = row.cause or ""
     match row.state:
-        case states.COMPLETED | states.REPLACED:
+        case states.COMPLETED:
             return Verdict(COMPLETE)
+        case states.REPLACED:
+            return Verdict(COMPLETE, note=f"reopened as revision {row.revision + 1}")
         case states.SKIPPED:
             return Verdict(SKIPPED, note=cause)
         case states.UNKNOWN:
@@ -154,16 +157,10 @@ def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict
             return Verdict(FAILED, late, f"{_after_attempts(row)}{cause}", "retry")
         case states.FAILED:
             return Verdict(RETRYING, late, f"{_after_attempts(row)}{cause}", "explain" if late else "")
+    if row.due is not None and row.due > instant:
+        return Verdict(COMING)
     note = f"given back: {cause}" if cause else "never started"
-    return (
-        Verdict(LATE if late else DUE, late, note, "explain" if late else "")
-        if _has_come(row, instant)
-        else Verdict(COMING)
-    )
-
-
-def _has_come(row: Run, instant: int) -> bool:
-    return row.due is None or row.due <= instant
+    return Verdict(LATE, late, note, "explain") if late else Verdict(DUE, note=note)
 
 
 def _judge_gone(job: Job, row: Run, instant: int, *, late: bool) -> Verdict:
@@ -238,6 +235,16 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
         run = RunId(series.id, occurrence.nominal)
         windows.append(Window(known, _key_in(known, series, run), run, occurrence, None, verdict))
     return windows
+
+
+async def window_of(addressed: Addressed, instant: int) -> Window:
+    """The window that was named, judged. Raises `UnknownRun` for one of an earlier series that has no row."""
+    if addressed.row is not None:
+        return await window_of_row(addressed.known, addressed.row, instant, addressed.occurrence)
+    if addressed.occurrence is None:
+        raise UnknownRun(f"the ledger has no run {addressed.key}, and the schedule in force no such window")
+    (window,) = await windows_of(addressed.known, [addressed.occurrence], instant)
+    return window
 
 
 async def _key(known: Known, run: RunId) -> RunKey:
