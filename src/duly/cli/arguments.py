@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import re
 
+from duly.cli.schedule_flags import FLAGS, schedule_given
 from duly.errors import Misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import NoReturn
+
+    from duly.schedule.spec import Schedule
 
 FORMATS = ("table", "json", "jsonl", "csv", "keys")
 TIMES = ("local", "utc", "relative")
@@ -21,6 +26,8 @@ class Parser(argparse.ArgumentParser):
         named.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         named.setdefault("allow_abbrev", False)
         super().__init__(**named)  # type: ignore[arg-type]  # as argparse takes them
+        # `-3d..` is a range: what begins like a number is no option, as argparse has it for whole numbers.
+        self._negative_number_matcher = re.compile(r"-\d")
 
     def error(self, message: str) -> NoReturn:
         raise Misuse(f"{self.prog.removeprefix('duly ')}: {message}", next_step=f"{self.prog} --help")
@@ -67,3 +74,17 @@ def count_from_1(text: str) -> int:
     if number < 1:
         raise ValueError(text)
     return number
+
+
+def add_schedule(parser: argparse.ArgumentParser) -> None:
+    """The flags of a schedule, as `duly exec` takes them."""
+    flags = parser.add_argument_group("schedule")
+    for name, (takes, means) in FLAGS.items():
+        flags.add_argument(f"--{name}", metavar=takes, action="append", help=means)
+
+
+def given_schedule(args: argparse.Namespace, command: str, words: Sequence[str | None]) -> Schedule | None:
+    """The schedule that the flags of `add_schedule` describe, or None. Raises as `schedule_given`."""
+    given = {name: getattr(args, name) for name in FLAGS if getattr(args, name)}
+    flags = [word for name, values in given.items() for value in values for word in (f"--{name}", value)]
+    return schedule_given(given, typed=["duly", *command.split(), *(word for word in words if word), *flags])

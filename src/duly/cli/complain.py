@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 def complain(error: DulyError, typed: Sequence[str]) -> int:
     """Say on stderr what is wrong and what to type next; answer the exit code. `typed` is the command line, `duly` first."""
-    message = str(error).rstrip(".")
-    print(f"duly: {message}", file=sys.stderr)
+    print(f"duly: {error}", file=sys.stderr)
     print(f"  try: {error.next_step or next_step_of(error, typed)}", file=sys.stderr)
     return code_of(error)
 

@@ -171,7 +171,7 @@ def as_json(window: Window) -> dict[str, Json]:
         "state": window.verdict.word,
         "late": window.verdict.late,
         "note": window.verdict.note,
-        "attempts": 0 if window.row is None else window.row.fence,
+        "attempt": window.row.fence if window.row is not None and window.row.fence else None,
         "due": iso(window.due),
         "window_start": iso(bounds[0] if bounds else None),
         "window_end": iso(bounds[1] if bounds else None),

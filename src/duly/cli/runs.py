@@ -85,9 +85,9 @@ def _in_words(found: list[Window], args: argparse.Namespace, now: int) -> str:
 def _row(window: Window, args: argparse.Namespace, now: int) -> list[str | Cell]:
     row = window.row
     assert row is not None
-    attempts = "" if row.fence == 0 else "1 attempt" if row.fence == 1 else f"{row.fence} attempts"
+    attempt = f"attempt {row.fence}" if row.fence and row.state != states.REPLACED else ""
     due = "" if window.due is None else f"due {when(window.due, zone_of(window), time=args.time, now=now)}"
-    return [*_state(window), line_name(window), window_name(window), due, attempts, window.verdict.note]
+    return [*_state(window), line_name(window), window_name(window), due, attempt, window.verdict.note]
 
 
 def _state(window: Window) -> list[str | Cell]:

@@ -172,10 +172,18 @@ def _of_attempt(attempt: Attempt, several: bool, now_: int, at: Callable[[int], 
     return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}."
 
 
+_DID = {
+    "unknown": "said that its outcome is unknown",
+    "payload_refused": "was refused, with another payload than the first",
+    "below_horizon": "was refused, for it lies below the horizon",
+}
+
+
 def _of_event(told: Told, at: Callable[[int], str]) -> str:
     event = told.event
     why = "; ".join(part for part in (event.reason, event.detail) if part)
-    return f"At {at(event.at)} {event.by or 'duly'} made it {event.kind.replace('_', ' ')}{': ' + why if why else ''}."
+    did = _DID.get(event.kind, f"{event.kind.replace('_', ' ')} it")
+    return f"At {at(event.at)} {event.by or 'duly'} {did}{': ' + why if why else ''}."
 
 
 def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:

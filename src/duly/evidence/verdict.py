@@ -89,17 +89,21 @@ select from_nominal, to_nominal, reason
 
 @record
 class Verdict:
-    """What to say of a window: one of `WORDS`, whether it is late, why in a few words, and the verb that mends it."""
+    """What to say of a window: one of `WORDS`, whether it is late, why in a few words, and the verb that mends it.
+
+    `unattended`: no poke has come to work it for longer than grace, though one could have.
+    """
 
     word: str
     late: bool = False
     note: str = ""
     verb: str = ""
+    unattended: bool = False
 
     @property
     def needs_a_person(self) -> bool:
         """Whether somebody should look: nothing that duly does by itself at the next poke makes it right in time."""
-        return self.word in (UNKNOWN, FAILED, LATE, MISSING) or (self.word == RETRYING and self.late)
+        return self.word in (UNKNOWN, FAILED) or self.unattended
 
 
 @record
@@ -138,7 +142,11 @@ def grace_of(job: Job, bounds: tuple[int, int] | None) -> int:
 def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict:
     """What to say of a run that has a row. Pure."""
     bounds = None if row.window_start is None or row.window_end is None else (row.window_start, row.window_end)
-    late = row.due is not None and instant - row.due > grace_of(job, bounds)
+    grace = grace_of(job, bounds)
+    late = row.due is not None and instant - row.due > grace
+    # Since when a poke could have worked it: a person who asks for a retry today is not told that it is a week late.
+    workable_since = max(row.due or 0, row.retry_at or 0, row.asked_at or 0)
+    unattended = late and instant - workable_since > grace
     cause = row.cause or ""
     match row.state:
         case states.COMPLETED:
@@ -150,24 +158,24 @@ def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict
         case states.UNKNOWN:
             return Verdict(UNKNOWN, late, f"attempt {row.fence}: {cause or 'outcome unknown'}", "resolve")
         case states.RUNNING if holder_gone:
-            return _judge_gone(job, row, instant, late=late)
+            return _judge_gone(job, row, instant, late=late, unattended=unattended)
         case states.RUNNING:
             return Verdict(RUNNING, late, f"attempt {row.fence} by {row.owner}")
         case states.FAILED if row.retry_at is None:
             return Verdict(FAILED, late, f"{_after_attempts(row)}{cause}", "retry")
         case states.FAILED:
-            return Verdict(RETRYING, late, f"{_after_attempts(row)}{cause}", "explain" if late else "")
+            return Verdict(RETRYING, late, f"{_after_attempts(row)}{cause}", "explain" if late else "", unattended)
     if row.due is not None and row.due > instant:
         return Verdict(COMING)
     note = f"given back: {cause}" if cause else "never started"
-    return Verdict(LATE, late, note, "explain") if late else Verdict(DUE, note=note)
+    return Verdict(LATE, late, note, "explain", unattended) if late else Verdict(DUE, note=note)
 
 
-def _judge_gone(job: Job, row: Run, instant: int, *, late: bool) -> Verdict:
+def _judge_gone(job: Job, row: Run, instant: int, *, late: bool, unattended: bool) -> Verdict:
     note = f"attempt {row.fence} vanished"
     if ending_when_gone(job, row, instant).state == states.UNKNOWN:
         return Verdict(UNKNOWN, late, f"{note}; what it did is not known", "resolve")
-    return Verdict(RETRYING, late, f"{note}; the next poke takes it again", "explain" if late else "")
+    return Verdict(RETRYING, late, f"{note}; the next poke takes it again", "explain" if late else "", unattended)
 
 
 def _after_attempts(row: Run) -> str:
@@ -190,7 +198,7 @@ def judge_absent(
         return Verdict(NOT_OWED, note="after this line ended")
     if instant - occurrence.due <= grace_of(job, (occurrence.start, occurrence.end)):
         return Verdict(DUE, note="not yet started")
-    return Verdict(MISSING, late=True, note="never started", verb="explain")
+    return Verdict(MISSING, late=True, note="never started", verb="explain", unattended=True)
 
 
 def grace_text(window: Window) -> str:
