@@ -10,6 +10,7 @@ from duly.errors import UnknownJob, UnknownRun, UnknownScope, WindowInvalid
 from duly.ledger.ask import Statement, every, one
 from duly.ledger.records import SERIES_COLUMNS, Known, Run, RunId, Series
 from duly.ledger.register import FIND_ADHOC, FIND_SERIES, find, scheduled
+from duly.ledger.spells import find_nominal, lookup, spells_of
 from duly.ledger.take import look, look_newest
 from duly.records import record
 from duly.schedule.keys import RunKey, nominal_text
@@ -76,8 +77,8 @@ async def by_window(name: str, scope: str, window: str) -> Addressed:
     Raises `UnknownJob`, `UnknownScope`, `WindowInvalid` (off the grid; the nearest are named) or `KeyInvalid`.
     """
     known = await known_or_raise(name, scope)
-    schedule, _, series = scheduled(known)
-    occurrence = schedule.lookup(window)
+    _, _, series = scheduled(known)
+    occurrence = lookup(await spells_of(known), window)
     return await _addressed(known, series, occurrence.nominal, None, occurrence)
 
 
@@ -95,11 +96,12 @@ async def by_key(key: RunKey) -> Addressed:
         raise WindowInvalid(_other_series(known, key))
     if known.series is None or series.id != known.series.id:
         return await _addressed(known, series, key.nominal, key.revision, None)
-    occurrence = scheduled(known)[0].find(key.nominal)
+    spells = await spells_of(known)
+    occurrence = find_nominal(spells, key.nominal)
     found = await _addressed(known, series, key.nominal, key.revision, occurrence)
     if occurrence is None and found.row is None:
         # The look-up by text knows the neighbours and says so.
-        scheduled(known)[0].lookup(nominal_text(key.grain, key.nominal, key.zone))
+        lookup(spells, nominal_text(key.grain, key.nominal, key.zone))
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from duly.errors import Misuse, Refused
 from duly.ledger import states
 from duly.ledger.address import key_of
-from duly.ledger.ask import Statement, count, every, now
+from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
     LEASES,
@@ -26,12 +26,12 @@ from duly.ledger.records import (
     RunId,
     Series,
 )
-from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of, scheduled
+from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
+from duly.ledger.spells import Spell, spell_in_force
 from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, take
 from duly.records import record
 from duly.schedule.keys import RunKey
 from duly.schedule.occurrence import Occurrence
-from duly.schedule.spec import Schedule
 
 # How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
 OPEN_AT_ONCE = 2_000
@@ -64,6 +64,11 @@ select from_nominal, to_nominal
   from duly_skipped
  where series = :series and from_nominal <= :last and to_nominal > :first
 """,
+)
+
+NEWEST_DUE = Statement(
+    "newest_due",
+    "select nominal from duly_run where series = :series and due <= :as_of order by nominal desc limit 1",
 )
 
 OPEN_IF_ABSENT = Statement(
@@ -116,7 +121,7 @@ class Owed:
     dropped_beyond: int | None  # … to this one, exclusive
     opened_until: int
     next_due: int | None
-    newest: Occurrence | None = None  # the newest that is due, where anything is unsettled or new
+    newest: int | None = None  # the nominal of the newest that is due, where anything is unsettled or new
 
     @property
     def changes_the_ledger(self) -> bool:
@@ -131,16 +136,18 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     if not unsettled and (line.next_due is None or line.next_due > as_of) and line.opened_until is not None:
         # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.
         return Owed([], [], [], None, None, line.opened_until, line.next_due)
-    schedule, line, series = scheduled(known)
-    coming = _come_due(schedule, line, series, known.job.catch_up, as_of)
-    fresh = await _without_rows(series, coming.occurrences) if coming.occurrences else []
-    newest = next(schedule.before(as_of), None)
+    spell = spell_in_force(known)
+    series = known.series
+    assert series is not None
+    coming = _come_due(spell, line, series, known.job.catch_up, as_of)
+    fresh = await without_rows(series, coming.occurrences)
+    newest = await _newest_nominal(spell, series, as_of)
     if known.job.catch_up == "each":
         return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due, newest)
     kept: list[Run] = []
     dropped: list[Run] = []
     for run in unsettled:
-        stays = _stays_owed(run) or (newest is not None and _is(run, series, newest))
+        stays = _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)
         (kept if stays else dropped).append(run)
     first, beyond = coming.dropped or (None, None)
     return Owed(kept, fresh, dropped, first, beyond, coming.until, coming.next_due, newest)
@@ -155,8 +162,12 @@ def _stays_owed(run: Run) -> bool:
     return run.state in (states.RUNNING, states.UNKNOWN) or run.waits_for_a_person or run.asked_at is not None
 
 
-def _is(run: Run, series: Series, occurrence: Occurrence) -> bool:
-    return run.series == series.id and run.nominal == occurrence.nominal
+async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | None:
+    """The newest window that is due: of the version in force, else the last that an earlier version opened."""
+    newest = next(spell.before(as_of), None)
+    if newest is not None or spell.since is None:
+        return None if newest is None else newest.nominal
+    return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
 
 
 @record
@@ -167,12 +178,12 @@ class _Coming:
     next_due: int | None
 
 
-def _come_due(schedule: Schedule, line: Line, series: Series, policy: str, as_of: int) -> _Coming:
+def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> _Coming:
     """The occurrences due since the line's windows were opened, as far as the policy keeps them. Pure."""
     since = line.opened_until if line.opened_until is not None else as_of
     if line.next_due is None or line.next_due > as_of:
         return _Coming([], None, since, line.next_due)
-    admitted = (o for o in schedule.after(since) if o.nominal >= series.horizon)
+    admitted = (o for o in spell.after(since) if o.nominal >= series.horizon)
     first = next(admitted, None)
     if first is None or first.due > as_of or _ended(line, first.due):
         return _Coming([], None, as_of, None if first is None else first.due)
@@ -185,9 +196,9 @@ def _come_due(schedule: Schedule, line: Line, series: Series, policy: str, as_of
             batch.append(following)
             following = next(admitted, None)
         return _Coming(batch, None, as_of, None if following is None else following.due)
-    newest = next(o for o in schedule.before(as_of) if not _ended(line, o.due))
+    newest = next(o for o in spell.before(as_of) if not _ended(line, o.due))
     dropped = (first.nominal, newest.nominal) if first.nominal < newest.nominal else None
-    following = next(schedule.after(as_of), None)
+    following = next(spell.after(as_of), None)
     return _Coming([newest], dropped, as_of, None if following is None else following.due)
 
 
@@ -195,8 +206,10 @@ def _ended(line: Line, due: int) -> bool:
     return line.ends is not None and due >= line.ends
 
 
-async def _without_rows(series: Series, occurrences: list[Occurrence]) -> list[Occurrence]:
+async def without_rows(series: Series, occurrences: list[Occurrence]) -> list[Occurrence]:
     """Those that have no row yet (a person may have taken one by name) and lie in no skipped range."""
+    if not occurrences:
+        return []
     bounds = {"first": min(o.nominal for o in occurrences), "last": max(o.nominal for o in occurrences)}
     present = set(await every(ROWS_BETWEEN, int, series=series.id, **bounds))
     ranges = await every(RANGES_BETWEEN, lambda *ends: ends, series=series.id, **bounds)
@@ -262,7 +275,7 @@ def _standing(known: Known, rows: list[Run], due: Owed) -> Run | None:
     if known.job.ordered:
         return rows[0]
     assert known.series is not None
-    return rows[-1] if due.newest is not None and _is(rows[-1], known.series, due.newest) else None
+    return rows[-1] if (rows[-1].series, rows[-1].nominal) == (known.series.id, due.newest) else None
 
 
 async def _holder_in_the_way(known: Known) -> Run | None:
@@ -309,7 +322,7 @@ async def claim_next(
         return known
     instant = await now()
     due = await owed(known, as_of=instant if as_of is None else as_of)
-    await _write_down(known, due, declared.by)
+    await write_down(known, due, declared.by)
     rows = sorted(
         [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
         key=lambda run: (run.due or 0, run.series, run.nominal),
@@ -364,7 +377,7 @@ async def open_window(known: Known, occurrence: Occurrence) -> None:
     )
 
 
-async def _write_down(known: Known, due: Owed, by: str) -> None:
+async def write_down(known: Known, due: Owed, by: str) -> None:
     """Record what the policy decided: windows opened, rows skipped, a range where there are none."""
     assert known.line is not None
     assert known.series is not None

@@ -1,0 +1,69 @@
+"""Arguments: the words that mean the same in every command, and a parser whose errors are ours."""
+
+from __future__ import annotations
+
+import argparse
+
+from duly.errors import Misuse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+FORMATS = ("table", "json", "jsonl", "csv", "keys")
+TIMES = ("local", "utc", "relative")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises `Misuse` where argparse would exit with 2, and keeps an example as it was written."""
+
+    def __init__(self, **named: object) -> None:
+        named.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        named.setdefault("allow_abbrev", False)
+        super().__init__(**named)  # type: ignore[arg-type]  # as argparse takes them
+
+    def error(self, message: str) -> NoReturn:
+        raise Misuse(f"{self.prog.removeprefix('duly ')}: {message}", next_step=f"{self.prog} --help")
+
+
+def add_ledger(parser: argparse.ArgumentParser) -> None:
+    """`--ledger`."""
+    parser.add_argument(
+        "--ledger", metavar="URL", help="sqlite:////absolute/path.db; else $DULY_LEDGER, else this user's"
+    )
+
+
+def add_scope(parser: argparse.ArgumentParser) -> None:
+    """`--scope`."""
+    parser.add_argument("--scope", metavar="SCOPE", help="the tenant or account whose runs are meant")
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """`--format`, `--json` and `--time`."""
+    parser.add_argument("--format", choices=FORMATS, default="table", help="how to print (default: table)")
+    parser.add_argument(
+        "--json",
+        action="store_const",
+        const="json",
+        dest="format",
+        help="the same as --format json; its schema is stable",
+    )
+    parser.add_argument(
+        "--time", choices=TIMES, default="local", help="local to the schedule's zone (default), utc, or relative to now"
+    )
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """RUN: a key, or a job and a window."""
+    parser.add_argument("run", metavar="RUN", help="a run's key, or the name of its job")
+    parser.add_argument(
+        "window", metavar="WINDOW", nargs="?", help="with a job: 2026-11-28, 2026-W48, 2026-11-28T14, yesterday …"
+    )
+
+
+def count_from_1(text: str) -> int:
+    """A number from 1 on."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number

@@ -1,0 +1,47 @@
+"""Complaints: an error in words on stderr, ending with one step to take. Shared by every command, `exec` too."""
+
+from __future__ import annotations
+
+import sys
+
+from duly.cli.codes import code_of
+from duly.errors import (
+    Conflict,
+    DulyError,
+    LedgerTooNew,
+    NoLedger,
+    ScheduleChanged,
+    UnknownJob,
+    UnknownScope,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def complain(error: DulyError, typed: Sequence[str]) -> int:
+    """Say on stderr what is wrong and what to type next; answer the exit code. `typed` is the command line, `duly` first."""
+    message = str(error).rstrip(".")
+    print(f"duly: {message}", file=sys.stderr)
+    print(f"  try: {error.next_step or next_step_of(error, typed)}", file=sys.stderr)
+    return code_of(error)
+
+
+def next_step_of(error: DulyError, typed: Sequence[str]) -> str:
+    """One command that can be run, for an error that brought none of its own."""
+    match error:
+        case Conflict():
+            from shlex import join
+
+            return join(typed)
+        case NoLedger():
+            return "duly exec hello --every 1d -- echo 'the first run makes a ledger'"
+        case UnknownJob() | UnknownScope():
+            return "duly jobs list"
+        case ScheduleChanged() if len(typed) > 2:
+            return f"duly jobs show {typed[2]}"
+        case LedgerTooNew():
+            return "pip install --upgrade duly"
+    command = typed[1] if len(typed) > 1 and not typed[1].startswith("-") else ""
+    return f"duly {command} --help" if command else "duly --help"
