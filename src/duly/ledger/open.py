@@ -121,6 +121,7 @@ class Owed:
     dropped_beyond: int | None  # … to this one, exclusive
     opened_until: int
     next_due: int | None
+    newest: int | None = None  # the nominal of the newest that is due, where anything is unsettled or new
 
     @property
     def changes_the_ledger(self) -> bool:
@@ -140,16 +141,16 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     assert series is not None
     coming = _come_due(spell, line, series, known.job.catch_up, as_of)
     fresh = await without_rows(series, coming.occurrences)
-    if known.job.catch_up == "each":
-        return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due)
     newest = await _newest_nominal(spell, series, as_of)
+    if known.job.catch_up == "each":
+        return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due, newest)
     kept: list[Run] = []
     dropped: list[Run] = []
     for run in unsettled:
         stays = _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)
         (kept if stays else dropped).append(run)
     first, beyond = coming.dropped or (None, None)
-    return Owed(kept, fresh, dropped, first, beyond, coming.until, coming.next_due)
+    return Owed(kept, fresh, dropped, first, beyond, coming.until, coming.next_due, newest)
 
 
 def _due_by(run: Run, as_of: int) -> bool:
@@ -226,7 +227,7 @@ async def without_rows(series: Series, occurrences: list[Occurrence]) -> list[Oc
 class Idle:
     """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it."""
 
-    known: Known
+    known: Known | None
     standing: Run | None
     next_due: int | None
     writes: bool = False  # there is something to claim or to record: a look cannot settle this poke
@@ -240,6 +241,7 @@ class Taken:
     key: RunKey
     claim: Claim
     run: Run
+    next_due: int | None
 
 
 async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[RunId]) -> Idle | Refused | Misuse:
@@ -252,16 +254,28 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     if refusal is not None:
         return refusal
     if known is None or not is_complete(known, declared):
-        return Idle(known, None, None, writes=True)  # type: ignore[arg-type]  # a caller that sees `writes` looks no further
+        return Idle(known, None, None, writes=True)
     instant = await now()
     due = await owed(known, as_of=instant if as_of is None else as_of)
-    blocked_by = await _holder_in_the_way(known)
-    if blocked_by is not None and not due.dropped_rows:
-        return Idle(known, blocked_by, due.next_due)
-    writes = due.changes_the_ledger or any(
-        [run.id not in tried and await _workable(known, run, instant) for run in _in_order(known, due.rows)]
-    )
-    return Idle(known, due.rows[-1] if due.rows else None, due.next_due, writes=writes)
+    workable = [
+        run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(known, run, instant)
+    ]
+    if not workable and not due.changes_the_ledger:
+        return Idle(known, _standing(known, due.rows, due), due.next_due)
+    holder = await _holder_in_the_way(known)
+    if holder is not None:
+        return Idle(known, holder, due.next_due)
+    return Idle(known, None, due.next_due, writes=True)
+
+
+def _standing(known: Known, rows: list[Run], due: Owed) -> Run | None:
+    """The unsettled run that a poke has to answer for: the newest due, or of an ordered job the oldest, which blocks it."""
+    if not rows:
+        return None
+    if known.job.ordered:
+        return rows[0]
+    assert known.series is not None
+    return rows[-1] if (rows[-1].series, rows[-1].nominal) == (known.series.id, due.newest) else None
 
 
 async def _holder_in_the_way(known: Known) -> Run | None:
@@ -292,11 +306,16 @@ async def _workable(known: Known, run: Run, instant: int) -> bool:
 
 
 async def claim_next(
-    declared: Declaration, claimer: Claimer, *, as_of: int | None, tried: frozenset[RunId]
+    declared: Declaration,
+    claimer: Claimer,
+    *,
+    as_of: int | None,
+    tried: frozenset[RunId],
+    only: RunId | None = None,
 ) -> Taken | Idle | Refused | Misuse:
     """Register, open and drop what is owed, and take the oldest run that can be worked and was not tried yet.
 
-    One transaction. Runs found with their holder gone are ended by contract on the way, so that any poke tells.
+    One transaction. With `only`, no other run is taken. Runs found with their holder gone are ended by contract on the way, so that any poke tells.
     """
     known = await declare(declared)
     if isinstance(known, (Refused, Misuse)):
@@ -309,17 +328,18 @@ async def claim_next(
         key=lambda run: (run.due or 0, run.series, run.nominal),
     )
     for run in _in_order(known, rows):
-        if run.id in tried or not await _workable(known, run, instant):
+        if run.id in tried or only not in (None, run.id) or not await _workable(known, run, instant):
             continue
         if run.state == states.RUNNING and ending_when_gone(known.job, run, instant).state == states.UNKNOWN:
             await end_gone(known.job, run)
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
-            return Taken(known, await key_of(run.id), answer, await _seen(run.id))
+            return Taken(known, await key_of(run.id), answer, await _seen(run.id), due.next_due)
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), due.next_due)
-    return Idle(known, await _seen(rows[-1].id) if rows else None, due.next_due)
+    standing = _standing(known, rows, due)
+    return Idle(known, None if standing is None else await _seen(standing.id), due.next_due)
 
 
 async def _seen(run: RunId) -> Run:

@@ -283,13 +283,13 @@ class SqliteStore:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
         return self.session.read(operation)
 
-    def write(self, operation: Operation[T], *, durable: bool = True) -> T:
+    def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come.
 
         Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
         loss loses nothing.
         """
-        return self.session.write(operation, durable=durable)
+        return self.session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
 
     def now(self) -> int:
         """The ledger's instant."""
@@ -356,13 +356,13 @@ class Session:
         finally:
             operation.close()
 
-    def write(self, operation: Operation[T], *, durable: bool) -> T:
+    def write(self, operation: Operation[T], *, durable: bool, busy_seconds: float) -> T:
         try:
             if durable:
-                return self._write(operation)
+                return self._write(operation, busy_seconds)
             self.connection.execute("pragma synchronous = normal")  # an error inside a transaction
             try:
-                return self._write(operation)
+                return self._write(operation, busy_seconds)
             finally:
                 self.connection.execute("pragma synchronous = full")
         except sqlite3.Error as e:
@@ -370,16 +370,16 @@ class Session:
         finally:
             operation.close()
 
-    def _write(self, operation: Operation[T]) -> T:
+    def _write(self, operation: Operation[T], busy_seconds: float) -> T:
         if self.owned is not None and self.owned.is_open:
             raise TransactionOwned(
                 "this thread's run.tx is open and holds the ledger; do this before it, or after the run"
             )
-        begin(self.connection, self.lock, path=self._path, seconds=self._busy_seconds)
+        begin(self.connection, self.lock, path=self._path, seconds=busy_seconds)
         try:
             self._refuse_newer()
             result = drive(operation, self.answers)
-            commit(self.connection, seconds=self._busy_seconds)
+            commit(self.connection, seconds=busy_seconds)
         finally:
             if self.connection.in_transaction:
                 self.connection.rollback()

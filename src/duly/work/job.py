@@ -23,11 +23,11 @@ from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue, told
 from duly.work.attempt import (
     Pulse,
     elapsed_since_first,
-    error_place,
     raise_if_refused,
     record_ending,
     terms_of,
 )
+from duly.work.exception import error_place
 from duly.work.payload import payload_hash
 from duly.work.run import Run
 from duly.work.waiting import Patience
