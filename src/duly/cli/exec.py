@@ -10,10 +10,12 @@ from duly.cli.ledgers import open_or_make_ledger
 from duly.cli.schedule_flags import FLAGS, schedule_given
 from duly.errors import DulyError, LedgerCorrupt, LedgerUnavailable, LedgerUnwritable, Misuse, NotAllowed, RunSkipped
 from duly.ledger import states
+from duly.ledger.named import words_of
 from duly.ledger.register import Declaration, check_policies
 from duly.records import record
 from duly.schedule.keys import check_job_name, check_scope
 from duly.times import SECOND, duration_text, instant_text, parse_duration
+from duly.work.identity import actor
 from duly.work.poke import Order, Poke, Report
 
 TYPE_CHECKING = False
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
     from duly.ledger.ask import Value
     from duly.ledger.records import AlreadyCompleted, Busy, NotDue, Run
-    from duly.schedule.keys import RunKey
     from duly.work.command import Briefing
 
     T = TypeVar("T")
@@ -105,9 +106,9 @@ def run(argv: Sequence[str]) -> int:
     try:
         return _run(parse(argv), loud=loud or sys.stderr.isatty())
     except DulyError as e:
-        _say(f"{e}")
-        if e.next_step:
-            _say(f"try: {e.next_step}")
+        from duly.cli.complain import complain
+
+        complain(e, ["duly", "exec", *argv])
         return _code_of(e)
 
 
@@ -191,7 +192,7 @@ def declaration(given: Given) -> Declaration:
     if scope:
         check_scope(scope)
     schedule = schedule_given({name: given.flags.get(name, []) for name in FLAGS}, typed=given.typed)
-    return Declaration(given.job, scope, schedule, policies(given), _actor())
+    return Declaration(given.job, scope, schedule, policies(given), actor())
 
 
 def policies(given: Given) -> dict[str, Value]:
@@ -278,12 +279,6 @@ def _environment(given: Given) -> dict[str, str]:
     return environment
 
 
-def _actor() -> str:
-    """Whose hand it was, for the evidence."""
-    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or os.environ.get("USER") or str(os.getuid())
-    return f"{name}@{os.uname().nodename}"
-
-
 # -- one run that is named ----------------------------------------------------------------------------------------------
 
 
@@ -363,6 +358,10 @@ def _say(text: str) -> None:
     print(f"duly: {text}", file=sys.stderr)
 
 
+def _try(command: str) -> None:
+    print(f"  try: {command}", file=sys.stderr)
+
+
 class Teller:
     """What is said on stderr: nothing when all is well, unless on a terminal or asked to (cron mails what is said)."""
 
@@ -376,7 +375,7 @@ class Teller:
             self._ended(what)
         elif self._loud:
             zone = f" [{what.key.zone}]" if what.key.zone else ""
-            _say(f"{_address(what.key)}{zone}  attempt {what.claim.number}")
+            _say(f"{words_of(what.key)}{zone}  attempt {what.claim.number}")
 
     def _ended(self, report: Report) -> None:
         if report.state == states.COMPLETED:
@@ -388,11 +387,11 @@ class Teller:
             if report.retry_in is None
             else f"; may be retried in {duration_text(report.retry_in // SECOND * SECOND)}"
         )
-        _say(f"{_address(report.key)}: {_state_in_words(report)} ({report.cause}){again}")
+        _say(f"{words_of(report.key)}: {_state_in_words(report)} ({report.cause}){again}")
         if report.state == states.UNKNOWN:
-            _say(f"try: duly resolve {_address(report.key)} --as done|not-done --evidence …")
+            _try(f"duly resolve {words_of(report.key)} --as done|not-done --evidence …")
         elif report.state == states.FAILED and report.retry_in is None:
-            _say(f"try: duly retry {_address(report.key)} --reason …")
+            _try(f"duly retry {words_of(report.key)} --reason …")
 
     def standing(self, given: Given, standing: Run | None, code: int, why: str) -> None:
         """Say why the newest run was not worked."""
@@ -406,7 +405,7 @@ class Teller:
                 else f", attempt {standing.fence} of {instant_text(standing.started_at)}"
             )
             _say(f"{given.job}: nothing was run: {why}{since}")
-            _say(f"try: duly status {given.job}")
+            _try(f"duly status {given.job}")
 
     def answered(self, given: Given, answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
         """The code and reason of a named run that was not worked."""
@@ -421,12 +420,6 @@ class Teller:
         if self._loud or code:
             _say(f"{given.job}: nothing was run: {why}")
         return code, why
-
-
-def _address(key: RunKey) -> str:
-    """JOB WINDOW, as a person would type it in the next command."""
-    scope = f" --scope {key.scope}" if key.scope else ""
-    return f"{key.job} {key.middle}{scope}" if not key.adhoc else str(key)
 
 
 def _state_in_words(report: Report) -> str:

@@ -16,10 +16,11 @@ from duly.schedule.keys import RunKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeVar
 
     from duly.ledger.records import Series
 
+    T = TypeVar("T")
     Answer: TypeAlias = Claim | AlreadyCompleted | Busy | NotDue | Refused | Misuse
 
 
@@ -31,6 +32,20 @@ class Named:
     key: RunKey
     answer: Answer
     row: Run | None
+
+
+def about(key: RunKey, answer: T) -> T:
+    """The answer; a refusal says which run it is about, and where to look."""
+    if isinstance(answer, Refused):
+        answer.args = (f"{key}: {answer}",)
+        answer.next_step = answer.next_step or f"duly explain {words_of(key)}"
+    return answer
+
+
+def words_of(key: RunKey) -> str:
+    """JOB WINDOW, as a person would type it in the next command; an ad-hoc run has only its key."""
+    scope = f" --scope {key.scope}" if key.scope else ""
+    return str(key) if key.adhoc else f"{key.job} {key.middle}{scope}"
 
 
 async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> Named | Refused | Misuse | None:
@@ -59,7 +74,7 @@ async def take_window(declared: Declaration, window: str, claimer: Claimer) -> N
         return WindowInvalid(f"{addressed.key} lies in a series that the schedule in force no longer counts by")
     answer = await take(known.job, known.line, series, addressed.occurrence, addressed.run, claimer)
     row = await look(addressed.run) if isinstance(answer, Claim) else addressed.row
-    return Named(known, addressed.key, answer, row)
+    return Named(known, addressed.key, about(addressed.key, answer), row)
 
 
 async def _named(declared: Declaration, window: str) -> Addressed:
@@ -76,7 +91,7 @@ async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Name
         assert known.line is not None
         assert known.series is not None
         answer = await take(known.job, known.line, known.series, addressed.occurrence, addressed.run, claimer)
-        return Named(known, addressed.key, answer, await look(addressed.run))
+        return Named(known, addressed.key, about(addressed.key, answer), await look(addressed.run))
     registered = await declare(declared, unscheduled=True)
     if isinstance(registered, (Refused, Misuse)):
         return registered
@@ -101,4 +116,5 @@ async def _take_placed(known: Known, series: Series, nominal: int, claimer: Clai
     newest = await look_newest(series.id, nominal)
     run = RunId(series.id, nominal, 1) if newest is None else newest.id
     answer = await take(known.job, known.line, series, None, run, claimer)
-    return Named(known, await key_of(run), answer, await look(run))
+    key = await key_of(run)
+    return Named(known, key, about(key, answer), await look(run))
