@@ -299,6 +299,12 @@ def test_what_the_clocks_skip_each_time_never_comes_and_is_not_looked_for_for_ev
 # -- refusals --------------------------------------------------------------------------------------------------------
 
 
+def two_lines(**policy: str) -> dict[str, object]:
+    """A spec that nobody but a person with an editor makes: lines that send one wall time to two instants."""
+    lines = [{"cron": "0 2 * * *", "gap": "shift_to_transition", "fold": "both"}]
+    return {"kind": "cron", "zone": BERLIN, "lines": [*lines, lines[0] | policy]}
+
+
 @pytest.mark.parametrize(
     ("make", "code", "field"),
     [
@@ -328,6 +334,8 @@ def test_what_the_clocks_skip_each_time_never_comes_and_is_not_looked_for_for_ev
         (lambda: from_spec({"kind": "lunar"}), "bad_value", None),
         (lambda: from_spec({"kind": "cron", "zone": "UTC", "lines": []}), "bad_value", None),
         (lambda: from_spec({"kind": "cron", "zone": "UTC", "lines": ["0 0 * * *"]}), "bad_value", None),
+        (lambda: from_spec(two_lines(fold="second")), "bad_value", None),
+        (lambda: from_spec(two_lines(gap="shift_forward")), "bad_value", None),
         (lambda: from_spec(daily("UTC").spec() | {"holidays": "skip"}), "bad_value", None),
     ],
 )

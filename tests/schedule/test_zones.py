@@ -11,7 +11,7 @@ DAY = 86_400
 
 
 def transitions(zone: str) -> list[tuple[int, int]]:
-    """The seconds at which a zone's offset changes, each with the offset from then on, from its TZif file (RFC 9636)."""
+    """The seconds at which a zone's offset changes, each with the offset from then on, from its file (RFC 9636)."""
     tzif = importlib.resources.files("tzdata.zoneinfo").joinpath(*zone.split("/")).read_bytes()
     is_ut, is_standard, leaps, times, types, characters = struct.unpack(">6I", tzif[20:44])
     second = 44 + times * 5 + types * 6 + characters + leaps * 8 + is_standard + is_ut  # the 64-bit part

@@ -469,6 +469,9 @@ def _cron_of(lines: list[tuple[CronLine, str | None, str | None]], zone: str) ->
         for line, gap, fold in lines
     )
     gaps, folds = {rule.gap for rule in rules}, {rule.fold for rule in rules}
+    if len(gaps - {"skip"}) > 1 or (len(folds) > 1 and "second" in folds):
+        # one wall time would be two boundaries of one name
+        raise ScheduleError(f"the lines' policies contradict each other: gap {sorted(gaps)}, fold {sorted(folds)}")
     gap, fold = (found.pop() if len(found) == 1 else "by line" for found in (gaps, folds))
     return Schedule("cron", Zone(zone).name, gap, fold, None, None, rules)
 
