@@ -197,6 +197,11 @@ def test_the_leap_day_of_a_century_is_waited_for_without_looking_at_each_day() -
         ("0 0 L-0 * *", "day-of-month: 'L-0': count back 1 to 30 days from the month's last"),
         ("1//2 * * * *", "minute: '1//2': '/2' is not a step; write a number from 1 on"),
         ("*/0 * * * *", "minute: '*/0': '0' is not a step; write a number from 1 on"),
+        ("*/00 * * * *", "minute: '*/00': '00' is not a step; write a number from 1 on"),
+        (
+            "*/10000000000 * * * *",
+            "minute: '*/10000000000': a step of 10000000000 is as wide as the field, so it never steps",
+        ),
         ("@every 90m", "'@every 90m' is an interval, not a time of day; write every(\"90m\")"),
         ("@daily 5", "'@daily 5' has 2 fields, not 1; an alias stands alone"),
         ("* * * *", "'* * * *' has 4 fields, not 5; write minute hour day-of-month month day-of-week"),

@@ -329,10 +329,10 @@ def _union(field: _Field, tokens: list[str]) -> tuple[int, ...]:
 def _values(field: _Field, token: str) -> range:
     """The values of one element of a list: `*`, a number or name, a range, each with or without a step."""
     span, slash, step_text = token.partition("/")
-    if slash and (not step_text or step_text.strip(_DIGITS) or int(step_text[:9]) == 0):
+    if slash and (step_text.strip(_DIGITS) or not step_text.strip("0")):
         raise _bad(field, token, "bad_step", f"{step_text!r} is not a step; write a number from 1 on")
     width = field.high - field.low + 1
-    step = int(step_text[:9]) if slash else 1
+    step = 1 if not slash else int(step_text) if len(step_text) < 10 else width
     if slash and step >= width:
         raise _bad(field, token, "step_too_large", f"a step of {step_text} is as wide as the field, so it never steps")
     low, high = _span(field, span, token, open_ended=bool(slash))
