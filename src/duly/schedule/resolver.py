@@ -87,7 +87,7 @@ def boundaries_before(zone: Zone, rules: tuple[Rule, ...], second: int) -> Itera
 
 
 def _boundaries(zone: Zone, rules: tuple[Rule, ...], second: int, step: int) -> Iterator[Boundary]:
-    """Beyond a second, forward (step 1) or back (-1): quiet days one by one, rough ones together, when all are known."""
+    """Those beyond a second, forward (step 1) or back (-1): quiet days one by one, rough ones together."""
     quiet = _Quiet(zone)
     rough: list[Boundary] = []
     fruitful_day = rough_day = start = quiet.nearest(_civil_day(zone, second), -step)
