@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Coroutine
-from contextlib import closing
+from collections.abc import Coroutine, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -231,6 +231,14 @@ class Book:
             "select date(from_nominal / 2, 'unixepoch'), date(to_nominal / 2, 'unixepoch') "
             "from duly_skipped order by from_nominal"
         )
+
+    @contextmanager
+    def no_commit(self) -> Iterator[None]:
+        """Nothing is committed by anyone in here (sqlite.org/pragma.html#pragma_data_version)."""
+        with closing(sqlite3.connect(self.path)) as watcher:
+            before = watcher.execute("pragma data_version").fetchone()
+            yield
+            assert watcher.execute("pragma data_version").fetchone() == before
 
     def everything(self) -> dict[str, list[tuple[Any, ...]]]:
         """All that is recorded of runs, to tell that nothing changed."""
