@@ -166,6 +166,8 @@ class Answers:
     def _alive(self, ask: Ask) -> bool:
         attempt_id = ask.parameters["attempt_id"]
         assert isinstance(attempt_id, bytes)
+        if not self._path:  # in memory: whoever could hold it is this connection
+            return False
         return has_pulse(lock_path(self._path), attempt_id)
 
 
