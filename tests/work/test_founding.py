@@ -33,10 +33,14 @@ def credit(bank: Bank, key: str) -> bool:
 
 
 def test_an_effect_that_fails_before_commit_leaves_no_units_and_no_completion(bank: Bank) -> None:
-    with bank.connected() as connection:
-        assert duly.once(connection, THIRTEENTH)
-        add_ten(connection)
-        connection.rollback()  # as the driver does when the provider is down and the block is left
+    def credit_and_fail() -> None:
+        with bank.connected() as connection, connection:
+            assert duly.once(connection, THIRTEENTH)
+            add_ten(connection)
+            raise ProviderDown
+
+    with pytest.raises(ProviderDown):
+        credit_and_fail()
 
     assert bank.units == 0
     assert bank.completed == 0
