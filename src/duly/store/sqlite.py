@@ -174,10 +174,19 @@ class Answers:
 # -- transactions -------------------------------------------------------------------------------------------------------
 
 
-def connect(path: str, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
+def connect(
+    path: str, factory: type[sqlite3.Connection] = sqlite3.Connection, *, cached_statements: int = 128
+) -> sqlite3.Connection:
     """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
     # One thread uses it at a time; the collector may close it in another.
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False, factory=factory)
+    connection = sqlite3.connect(
+        path,
+        isolation_level=None,
+        timeout=0,
+        check_same_thread=False,
+        factory=factory,
+        cached_statements=cached_statements,
+    )
     try:
         sqlite3.Cursor(connection).execute("pragma synchronous = full")
     except sqlite3.Error:
