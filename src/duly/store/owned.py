@@ -145,19 +145,34 @@ class OwnedTransaction:
             connection._ours = False
         return connection
 
-    def complete(self, operation: Operation[T]) -> T:
-        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
-        connection = self._connection
+    def drive(self, operation: Operation[T]) -> T:
+        """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
         try:
-            connection.check_open()
-            result = drive(operation, self._answers)
-            connection._ours = True
-            commit(connection, seconds=self._busy_seconds)
+            self._connection.check_open()
+            return drive(operation, self._answers)
         except sqlite3.Error as e:
             raise translated(e, path=self._path) from e
         finally:
             operation.close()
+
+    def commit(self) -> None:
+        """Commit the transaction, and be ready for the next run."""
+        self._connection._ours = True
+        try:
+            commit(self._connection, seconds=self._busy_seconds)
+        except sqlite3.Error as e:
+            raise translated(e, path=self._path) from e
+        finally:
             self.abandon()
+
+    def complete(self, operation: Operation[T]) -> T:
+        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
+        try:
+            result = self.drive(operation)
+        except BaseException:
+            self.abandon()
+            raise
+        self.commit()
         return result
 
     def abandon(self) -> None:
