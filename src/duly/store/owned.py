@@ -2,8 +2,8 @@
 
 It begins when it is first read, behind the writer lock, and commits with the run's completion. Commit, rollback, close,
 `with` and transaction statements are refused: the methods by overriding them, the statements by an authorizer that stays
-installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the transaction by itself (a failed `insert or rollback`, a full disk), or the run is
-over, nothing more can be written through it.
+installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the
+transaction by itself (a failed `insert or rollback`, a full disk), or the run is over, nothing more can be written.
 """
 
 from __future__ import annotations
