@@ -8,7 +8,6 @@ included.
 from __future__ import annotations
 
 from duly.cli import codes
-from duly.cli.actor import actor
 from duly.cli.arguments import add_format, add_ledger, add_run, add_scope
 from duly.cli.ledgers import open_ledger
 from duly.cli.output import as_json, document, glyph_and_word, line_name, note, table, window_name
@@ -19,6 +18,7 @@ from duly.ledger.address import Addressed
 from duly.ledger.ask import now as ledger_now
 from duly.ledger.resolve import Word
 from duly.records import record
+from duly.work.identity import actor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

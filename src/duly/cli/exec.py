@@ -7,13 +7,25 @@ import sys
 
 from duly.cli.codes import code_of
 from duly.cli.ledgers import open_or_make_ledger
-from duly.cli.schedule_flags import FLAGS, schedule_given
-from duly.errors import DulyError, LedgerCorrupt, LedgerUnavailable, LedgerUnwritable, Misuse, NotAllowed, RunSkipped
+from duly.cli.schedule_flags import FLAGS, host_zone, line_with, schedule_given
+from duly.errors import (
+    DulyError,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    LedgerUnwritable,
+    Misuse,
+    NotAllowed,
+    RunSkipped,
+    ScheduleChanged,
+    UnknownJob,
+)
 from duly.ledger import states
+from duly.ledger.named import words_of
 from duly.ledger.register import Declaration, check_policies
 from duly.records import record
 from duly.schedule.keys import check_job_name, check_scope
 from duly.times import SECOND, duration_text, instant_text, parse_duration
+from duly.work.identity import actor
 from duly.work.poke import Order, Poke, Report
 
 TYPE_CHECKING = False
@@ -23,7 +35,6 @@ if TYPE_CHECKING:
 
     from duly.ledger.ask import Value
     from duly.ledger.records import AlreadyCompleted, Busy, NotDue, Run
-    from duly.schedule.keys import RunKey
     from duly.work.command import Briefing
 
     T = TypeVar("T")
@@ -105,9 +116,9 @@ def run(argv: Sequence[str]) -> int:
     try:
         return _run(parse(argv), loud=loud or sys.stderr.isatty())
     except DulyError as e:
-        _say(f"{e}")
-        if e.next_step:
-            _say(f"try: {e.next_step}")
+        from duly.cli.complain import complain
+
+        complain(e, ["duly", "exec", *argv])
         return _code_of(e)
 
 
@@ -127,6 +138,7 @@ def _run(given: Given, *, loud: bool) -> int:
             code, why = code_of_poke(poke.reports.values(), standing)
             teller.standing(given, standing, code, why)
     except DulyError as e:
+        e.next_step = e.next_step or _next_step(given, e)
         _write_outcome(given, poke, _code_of(e), str(e))
         raise
     if code == 0 and not poke.reports and given.has("exit-duplicate"):
@@ -191,7 +203,7 @@ def declaration(given: Given) -> Declaration:
     if scope:
         check_scope(scope)
     schedule = schedule_given({name: given.flags.get(name, []) for name in FLAGS}, typed=given.typed)
-    return Declaration(given.job, scope, schedule, policies(given), _actor())
+    return Declaration(given.job, scope, schedule, policies(given), actor())
 
 
 def policies(given: Given) -> dict[str, Value]:
@@ -250,6 +262,16 @@ def _exit_codes(text: str) -> str:
     return ",".join(codes)
 
 
+def _next_step(given: Given, error: DulyError) -> str | None:
+    """The line to type, where exec knows it better than the error does."""
+    if isinstance(error, UnknownJob):
+        return line_with(given.typed, "--period", "daily", "--zone", host_zone())
+    if isinstance(error, ScheduleChanged):
+        flags = [word for name in FLAGS for value in given.flags.get(name, []) for word in (f"--{name}", value)]
+        return line_with(["duly", "jobs", "apply", given.job, *flags], "--reason", "why it changes")
+    return None
+
+
 def _order(given: Given) -> Order:
     output = None
     if (final := given.one("output")) is not None:
@@ -276,12 +298,6 @@ def _environment(given: Given) -> dict[str, str]:
     if (path := given.one("outcome-file")) is not None:
         environment["DULY_OUTCOME_FILE"] = os.path.abspath(path)
     return environment
-
-
-def _actor() -> str:
-    """Whose hand it was, for the evidence."""
-    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or os.environ.get("USER") or str(os.getuid())
-    return f"{name}@{os.uname().nodename}"
 
 
 # -- one run that is named ----------------------------------------------------------------------------------------------
@@ -363,6 +379,10 @@ def _say(text: str) -> None:
     print(f"duly: {text}", file=sys.stderr)
 
 
+def _try(command: str) -> None:
+    print(f"  try: {command}", file=sys.stderr)
+
+
 class Teller:
     """What is said on stderr: nothing when all is well, unless on a terminal or asked to (cron mails what is said)."""
 
@@ -376,7 +396,7 @@ class Teller:
             self._ended(what)
         elif self._loud:
             zone = f" [{what.key.zone}]" if what.key.zone else ""
-            _say(f"{_address(what.key)}{zone}  attempt {what.claim.number}")
+            _say(f"{words_of(what.key)}{zone}  attempt {what.claim.number}")
 
     def _ended(self, report: Report) -> None:
         if report.state == states.COMPLETED:
@@ -388,11 +408,11 @@ class Teller:
             if report.retry_in is None
             else f"; may be retried in {duration_text(report.retry_in // SECOND * SECOND)}"
         )
-        _say(f"{_address(report.key)}: {_state_in_words(report)} ({report.cause}){again}")
+        _say(f"{words_of(report.key)}: {_state_in_words(report)} ({report.cause}){again}")
         if report.state == states.UNKNOWN:
-            _say(f"try: duly resolve {_address(report.key)} --as done|not-done --evidence …")
+            _try(f"duly resolve {words_of(report.key)} --as done|not-done --evidence …")
         elif report.state == states.FAILED and report.retry_in is None:
-            _say(f"try: duly retry {_address(report.key)} --reason …")
+            _try(f"duly retry {words_of(report.key)} --reason …")
 
     def standing(self, given: Given, standing: Run | None, code: int, why: str) -> None:
         """Say why the newest run was not worked."""
@@ -406,7 +426,7 @@ class Teller:
                 else f", attempt {standing.fence} of {instant_text(standing.started_at)}"
             )
             _say(f"{given.job}: nothing was run: {why}{since}")
-            _say(f"try: duly status {given.job}")
+            _try(f"duly status {given.job}")
 
     def answered(self, given: Given, answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
         """The code and reason of a named run that was not worked."""
@@ -421,12 +441,6 @@ class Teller:
         if self._loud or code:
             _say(f"{given.job}: nothing was run: {why}")
         return code, why
-
-
-def _address(key: RunKey) -> str:
-    """JOB WINDOW, as a person would type it in the next command."""
-    scope = f" --scope {key.scope}" if key.scope else ""
-    return f"{key.job} {key.middle}{scope}" if not key.adhoc else str(key)
 
 
 def _state_in_words(report: Report) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from duly.cli import codes
-from duly.cli.actor import actor
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.ledgers import open_ledger, open_to_look
@@ -14,6 +13,7 @@ from duly.ledger.records import Job, Version
 from duly.ledger.versions import Applied, apply
 from duly.schedule.keys import nominal_text
 from duly.times import duration_text
+from duly.work.identity import actor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

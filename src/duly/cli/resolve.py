@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from duly.cli.actor import actor
 from duly.cli.change import add_change, line, run_change
 from duly.errors import Misuse, NotAllowed
 from duly.ledger import states
@@ -11,6 +10,7 @@ from duly.ledger.ask import now as ledger_now
 from duly.ledger.resolve import Word, resolve
 from duly.ledger.take import end_gone
 from duly.store.lock import holders_of_pulse, lock_path
+from duly.work.identity import actor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

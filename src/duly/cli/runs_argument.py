@@ -10,17 +10,12 @@ from __future__ import annotations
 from duly.cli.output import note
 from duly.errors import KeyInvalid, Misuse, UnknownJob, UnknownScope
 from duly.ledger.address import Addressed, by_key, by_window, known_or_raise, scopes_of
-from duly.ledger.ask import now
-from duly.ledger.register import scheduled
 from duly.records import record
 from duly.schedule.keys import RunKey, parse_key
-from duly.times import SECOND, Zone, civil_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_DAYS_BACK = {"today": 0, "yesterday": 1}
 
 
 @record
@@ -51,22 +46,7 @@ async def addressed(argument: RunArgument, scope: str | None) -> Addressed:
         if scope is not None and scope != argument.key.scope:
             raise KeyInvalid(f"scope: the key says {argument.key.scope!r}, --scope says {scope!r}; leave one out")
         return await by_key(argument.key)
-    found = await scope_of(argument.job, scope)
-    return await by_window(argument.job, found, await window_text(argument, found))
-
-
-async def window_text(argument: RunArgument, scope: str) -> str:
-    """The window as the schedule reads it: `today` and `yesterday` are dates in the schedule's zone."""
-    if argument.window not in _DAYS_BACK:
-        return argument.window
-    schedule, _, _ = scheduled(await known_or_raise(argument.job, scope))
-    return date_text(schedule.zone, await now(), _DAYS_BACK[argument.window])
-
-
-def date_text(zone: str, instant: int, days_back: int) -> str:
-    """The date in a zone at an instant, so many days back. Pure."""
-    second = instant // SECOND
-    return civil_text(second + Zone(zone).offset_at(second) - days_back * 86_400)[:10]
+    return await by_window(argument.job, await scope_of(argument.job, scope), argument.window)
 
 
 async def scope_of(job: str, scope: str | None) -> str:

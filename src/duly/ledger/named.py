@@ -7,19 +7,20 @@ failure that waits for a person. An ad-hoc run lies outside the schedule and nev
 from __future__ import annotations
 
 from duly.errors import Misuse, Refused, WindowInvalid
-from duly.ledger.address import Addressed, by_key, by_window, key_of
-from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run, RunId
+from duly.ledger.address import Addressed, by_key, by_window, find_revision, key_of
+from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
 from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refusal_of, series_of
-from duly.ledger.take import look, look_first, look_newest, take
+from duly.ledger.take import look, look_first, take
 from duly.records import record
 from duly.schedule.keys import RunKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeVar
 
     from duly.ledger.records import Series
 
+    T = TypeVar("T")
     Answer: TypeAlias = Claim | AlreadyCompleted | Busy | NotDue | Refused | Misuse
 
 
@@ -31,6 +32,20 @@ class Named:
     key: RunKey
     answer: Answer
     row: Run | None
+
+
+def about(key: RunKey, answer: T) -> T:
+    """The answer; a refusal says which run it is about, and where to look."""
+    if isinstance(answer, Refused):
+        answer.args = (f"{key}: {answer}",)
+        answer.next_step = answer.next_step or f"duly explain {words_of(key)}"
+    return answer
+
+
+def words_of(key: RunKey) -> str:
+    """JOB WINDOW, as a person would type it in the next command; an ad-hoc run has only its key."""
+    scope = f" --scope {key.scope}" if key.scope else ""
+    return str(key) if key.adhoc else f"{key.job} {key.middle}{scope}"
 
 
 async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> Named | Refused | Misuse | None:
@@ -59,7 +74,7 @@ async def take_window(declared: Declaration, window: str, claimer: Claimer) -> N
         return WindowInvalid(f"{addressed.key} lies in a series that the schedule in force no longer counts by")
     answer = await take(known.job, known.line, series, addressed.occurrence, addressed.run, claimer)
     row = await look(addressed.run) if isinstance(answer, Claim) else addressed.row
-    return Named(known, addressed.key, answer, row)
+    return Named(known, addressed.key, about(addressed.key, answer), row)
 
 
 async def _named(declared: Declaration, window: str) -> Addressed:
@@ -69,36 +84,38 @@ async def _named(declared: Declaration, window: str) -> Addressed:
 async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Named | Refused | Misuse:
     """Take the run of a key. A job never seen before is registered without a schedule."""
     if key.adhoc:
-        return await take_adhoc(declared, key.adhoc, claimer)
+        return await take_adhoc(declared, key.adhoc, claimer, revision=key.revision)
     known = await find(key.job, key.scope)
     if known is not None and known.version is not None:
         addressed = await by_key(key)
         assert known.line is not None
         assert known.series is not None
         answer = await take(known.job, known.line, known.series, addressed.occurrence, addressed.run, claimer)
-        return Named(known, addressed.key, answer, await look(addressed.run))
+        return Named(known, addressed.key, about(addressed.key, answer), await look(addressed.run))
     registered = await declare(declared, unscheduled=True)
     if isinstance(registered, (Refused, Misuse)):
         return registered
     assert registered.line is not None
     series = await series_of(registered.line.id, key.zone, key.grain)
-    return await _take_placed(registered, series, key.nominal, claimer)
+    return await _take_placed(registered, series, key.nominal, key.revision, claimer)
 
 
-async def take_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Named | Refused | Misuse:
+async def take_adhoc(
+    declared: Declaration, adhoc: str, claimer: Claimer, *, revision: int | None = None
+) -> Named | Refused | Misuse:
     """Take a run outside the schedule, under an id that a retry passes back."""
     known = await declare(declared, unscheduled=True)
     if isinstance(known, (Refused, Misuse)):
         return known
     assert known.line is not None
     series = await series_of(known.line.id, "", "adhoc")
-    return await _take_placed(known, series, await adhoc_nominal(series, adhoc), claimer)
+    return await _take_placed(known, series, await adhoc_nominal(series, adhoc), revision, claimer)
 
 
-async def _take_placed(known: Known, series: Series, nominal: int, claimer: Claimer) -> Named:
-    """Take a run whose series and nominal are known, in its newest revision."""
+async def _take_placed(known: Known, series: Series, nominal: int, revision: int | None, claimer: Claimer) -> Named:
+    """Take a run whose series and nominal are known."""
     assert known.line is not None
-    newest = await look_newest(series.id, nominal)
-    run = RunId(series.id, nominal, 1) if newest is None else newest.id
+    run, _ = await find_revision(series, nominal, revision)
     answer = await take(known.job, known.line, series, None, run, claimer)
-    return Named(known, await key_of(run), answer, await look(run))
+    key = await key_of(run)
+    return Named(known, key, about(key, answer), await look(run))

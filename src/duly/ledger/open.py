@@ -315,7 +315,8 @@ async def claim_next(
 ) -> Taken | Idle | Refused | Misuse:
     """Register, open and drop what is owed, and take the oldest run that can be worked and was not tried yet.
 
-    One transaction. With `only`, no other run is taken. Runs found with their holder gone are ended by contract on the way, so that any poke tells.
+    One transaction. With `only`, no other run is taken. Runs found with their holder gone are ended by contract on the
+    way, so that any poke tells.
     """
     known = await declare(declared)
     if isinstance(known, (Refused, Misuse)):
