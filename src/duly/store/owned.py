@@ -2,8 +2,9 @@
 
 It begins when it is first read, behind the writer lock, and commits with the run's completion. Commit, rollback, close,
 `with` and transaction statements are refused: the methods by overriding them, the statements by an authorizer that stays
-installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the transaction by itself (a failed `insert or rollback`, a full disk), or the run is
-over, nothing more can be written through it.
+installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the
+transaction by itself (a failed `insert or rollback`, a full disk), or the run is over, nothing more can be written through
+it.
 """
 
 from __future__ import annotations
@@ -90,6 +91,14 @@ class OwnedConnection(sqlite3.Connection):
     def close(self) -> None:
         raise TransactionOwned
 
+    @property
+    def autocommit(self) -> bool | int:  # from Python 3.12 on
+        return super().autocommit  # type: ignore[misc, no-any-return]
+
+    @autocommit.setter
+    def autocommit(self, mode: bool | int) -> None:
+        raise TransactionOwned("the transaction mode of run.tx is duly's: it commits with the run's completion")
+
     def __enter__(self) -> NoReturn:
         raise TransactionOwned
 
@@ -134,6 +143,7 @@ class OwnedTransaction:
         if connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
         connection._ours = connection._open = True
+        connection.row_factory, connection.text_factory = None, str  # whatever the thread's run before this one set
         try:
             begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)
         except BaseException as e:
