@@ -90,6 +90,14 @@ class OwnedConnection(sqlite3.Connection):
     def close(self) -> None:
         raise TransactionOwned
 
+    @property
+    def autocommit(self) -> bool | int:  # from Python 3.12 on
+        return super().autocommit  # type: ignore[misc, no-any-return]
+
+    @autocommit.setter
+    def autocommit(self, mode: bool | int) -> None:
+        raise TransactionOwned("the transaction mode of run.tx is duly's: it commits with the run's completion")
+
     def __enter__(self) -> NoReturn:
         raise TransactionOwned
 
@@ -134,6 +142,7 @@ class OwnedTransaction:
         if connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
         connection._ours = connection._open = True
+        connection.row_factory, connection.text_factory = None, str  # whatever the thread's run before this one set
         try:
             begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)
         except BaseException as e:
