@@ -95,12 +95,16 @@ def clock_of(zone: str, instant: int) -> list[tuple[int, datetime]]:
     info = ZoneInfo(zone)
     first = instant // SECOND // 30 * 30 - 18 * 3600
     utc = datetime(1970, 1, 1, tzinfo=UTC)
-    return [(second, (utc + timedelta(seconds=second)).astimezone(info)) for second in range(first, first + 36 * 3600, 30)]
+    return [
+        (second, (utc + timedelta(seconds=second)).astimezone(info)) for second in range(first, first + 36 * 3600, 30)
+    ]
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), zones, clocks)
-def test_a_day_begins_when_the_clock_first_shows_its_beginning_or_later(data: st.DataObject, zone: str, offset: str) -> None:
+def test_a_day_begins_when_the_clock_first_shows_its_beginning_or_later(
+    data: st.DataObject, zone: str, offset: str
+) -> None:
     instant = data.draw(instants(zone))
     clock = clock_of(zone, instant)
     days = spec.daily(zone, offset=offset).rules
@@ -123,7 +127,9 @@ def test_a_day_begins_when_the_clock_first_shows_its_beginning_or_later(data: st
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), zones, minutes, hours)
-def test_a_wildcard_line_fires_whenever_the_clock_shows_it(data: st.DataObject, zone: str, minute: str, hour: str) -> None:
+def test_a_wildcard_line_fires_whenever_the_clock_shows_it(
+    data: st.DataObject, zone: str, minute: str, hour: str
+) -> None:
     instant = data.draw(instants(zone))
     clock = clock_of(zone, instant)
     schedule = spec.cron(f"{minute} {hour} * * *", zone=zone, gap="skip", fold="both")
