@@ -1,4 +1,4 @@
-"""The shared time cases: bug reports of other schedulers and derivations, verified with tzdata 2026f. See cases/README.md."""
+"""The shared time cases: bug reports of other schedulers, and derivations. See tests/cases/README.md."""
 
 from __future__ import annotations
 

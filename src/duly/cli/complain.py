@@ -8,11 +8,13 @@ from duly.cli.codes import code_of
 from duly.errors import (
     Conflict,
     DulyError,
+    KeyInvalid,
     LedgerTooNew,
     NoLedger,
     ScheduleChanged,
     UnknownJob,
     UnknownScope,
+    WindowInvalid,
 )
 
 TYPE_CHECKING = False
@@ -38,9 +40,17 @@ def next_step_of(error: DulyError, typed: Sequence[str]) -> str:
             return "duly exec hello --every 1d -- echo 'the first run makes a ledger'"
         case UnknownJob() | UnknownScope():
             return "duly jobs list"
-        case ScheduleChanged() if len(typed) > 2:
-            return f"duly jobs show {typed[2]}"
+        case ScheduleChanged() if _job(typed):
+            return f"duly jobs show {_job(typed)}"
+        case WindowInvalid() | KeyInvalid() if _job(typed):
+            return f"duly next {_job(typed)}"
         case LedgerTooNew():
             return "pip install --upgrade duly"
     command = typed[1] if len(typed) > 1 and not typed[1].startswith("-") else ""
     return f"duly {command} --help" if command else "duly --help"
+
+
+def _job(typed: Sequence[str]) -> str:
+    """The name of the job in a command line, where its third word is one."""
+    word = typed[2] if len(typed) > 2 else ""
+    return "" if word.startswith("-") or ":" in word or ".." in word else word

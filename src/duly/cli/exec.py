@@ -7,8 +7,18 @@ import sys
 
 from duly.cli.codes import code_of
 from duly.cli.ledgers import open_or_make_ledger
-from duly.cli.schedule_flags import FLAGS, schedule_given
-from duly.errors import DulyError, LedgerCorrupt, LedgerUnavailable, LedgerUnwritable, Misuse, NotAllowed, RunSkipped
+from duly.cli.schedule_flags import FLAGS, host_zone, line_with, schedule_given
+from duly.errors import (
+    DulyError,
+    LedgerCorrupt,
+    LedgerUnavailable,
+    LedgerUnwritable,
+    Misuse,
+    NotAllowed,
+    RunSkipped,
+    ScheduleChanged,
+    UnknownJob,
+)
 from duly.ledger import states
 from duly.ledger.named import words_of
 from duly.ledger.register import Declaration, check_policies
@@ -128,6 +138,7 @@ def _run(given: Given, *, loud: bool) -> int:
             code, why = code_of_poke(poke.reports.values(), standing)
             teller.standing(given, standing, code, why)
     except DulyError as e:
+        e.next_step = e.next_step or _next_step(given, e)
         _write_outcome(given, poke, _code_of(e), str(e))
         raise
     if code == 0 and not poke.reports and given.has("exit-duplicate"):
@@ -249,6 +260,16 @@ def _exit_codes(text: str) -> str:
         if int(code) == 80:
             raise Misuse("--clean-exits: 80 is how a command says that its outcome is unknown")
     return ",".join(codes)
+
+
+def _next_step(given: Given, error: DulyError) -> str | None:
+    """The line to type, where exec knows it better than the error does."""
+    if isinstance(error, UnknownJob):
+        return line_with(given.typed, "--period", "daily", "--zone", host_zone())
+    if isinstance(error, ScheduleChanged):
+        flags = [word for name in FLAGS for value in given.flags.get(name, []) for word in (f"--{name}", value)]
+        return line_with(["duly", "jobs", "apply", given.job, *flags], "--reason", "why it changes")
+    return None
 
 
 def _order(given: Given) -> Order:

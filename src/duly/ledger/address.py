@@ -135,11 +135,19 @@ def _other_series(known: Known, key: RunKey) -> str:
 async def _addressed(
     known: Known, series: Series, nominal: int, revision: int | None, occurrence: Occurrence | None
 ) -> Addressed:
+    run, row = await find_revision(series, nominal, revision)
+    return Addressed(known, await key_of(run), run, occurrence, row)
+
+
+async def find_revision(series: Series, nominal: int, revision: int | None) -> tuple[RunId, Run | None]:
+    """The run of a nominal with its row: that revision, or for None the newest. Only `reopen` makes a second one.
+
+    Raises `UnknownRun` for a revision that nobody opened.
+    """
     row = await look_newest(series.id, nominal) if revision is None else await look(RunId(series.id, nominal, revision))
     if row is None and revision not in (None, 1):
         raise UnknownRun(f"there is no revision {revision} of this run")
-    run = RunId(series.id, nominal, 1) if row is None else row.id
-    return Addressed(known, await key_of(run), run, occurrence, row)
+    return (RunId(series.id, nominal), None) if row is None else (row.id, row)
 
 
 async def key_of(run: RunId) -> RunKey:

@@ -7,10 +7,10 @@ failure that waits for a person. An ad-hoc run lies outside the schedule and nev
 from __future__ import annotations
 
 from duly.errors import Misuse, Refused, WindowInvalid
-from duly.ledger.address import Addressed, by_key, by_window, key_of
-from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run, RunId
+from duly.ledger.address import Addressed, by_key, by_window, find_revision, key_of
+from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
 from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refusal_of, series_of
-from duly.ledger.take import look, look_first, look_newest, take
+from duly.ledger.take import look, look_first, take
 from duly.records import record
 from duly.schedule.keys import RunKey
 
@@ -84,7 +84,7 @@ async def _named(declared: Declaration, window: str) -> Addressed:
 async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Named | Refused | Misuse:
     """Take the run of a key. A job never seen before is registered without a schedule."""
     if key.adhoc:
-        return await take_adhoc(declared, key.adhoc, claimer)
+        return await take_adhoc(declared, key.adhoc, claimer, revision=key.revision)
     known = await find(key.job, key.scope)
     if known is not None and known.version is not None:
         addressed = await by_key(key)
@@ -97,24 +97,25 @@ async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Name
         return registered
     assert registered.line is not None
     series = await series_of(registered.line.id, key.zone, key.grain)
-    return await _take_placed(registered, series, key.nominal, claimer)
+    return await _take_placed(registered, series, key.nominal, key.revision, claimer)
 
 
-async def take_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Named | Refused | Misuse:
+async def take_adhoc(
+    declared: Declaration, adhoc: str, claimer: Claimer, *, revision: int | None = None
+) -> Named | Refused | Misuse:
     """Take a run outside the schedule, under an id that a retry passes back."""
     known = await declare(declared, unscheduled=True)
     if isinstance(known, (Refused, Misuse)):
         return known
     assert known.line is not None
     series = await series_of(known.line.id, "", "adhoc")
-    return await _take_placed(known, series, await adhoc_nominal(series, adhoc), claimer)
+    return await _take_placed(known, series, await adhoc_nominal(series, adhoc), revision, claimer)
 
 
-async def _take_placed(known: Known, series: Series, nominal: int, claimer: Claimer) -> Named:
-    """Take a run whose series and nominal are known, in its newest revision."""
+async def _take_placed(known: Known, series: Series, nominal: int, revision: int | None, claimer: Claimer) -> Named:
+    """Take a run whose series and nominal are known."""
     assert known.line is not None
-    newest = await look_newest(series.id, nominal)
-    run = RunId(series.id, nominal, 1) if newest is None else newest.id
+    run, _ = await find_revision(series, nominal, revision)
     answer = await take(known.job, known.line, series, None, run, claimer)
     key = await key_of(run)
     return Named(known, key, about(key, answer), await look(run))

@@ -20,6 +20,7 @@ from duly.errors import (
     WindowInvalid,
 )
 from duly.ledger import states
+from duly.ledger.address import find_revision
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE
 from duly.ledger.named import about
@@ -30,7 +31,6 @@ from duly.ledger.take import (
     ending_when_gone,
     gone,
     look,
-    look_newest,
     payload_differs,
     run_parameters,
     skipped_by_range,
@@ -91,12 +91,7 @@ async def _once_by_key(key: RunKey, claimer: Claimer) -> bool:
     await count(ADD_JOB, name=key.job, **{**DEFAULTS, "contract": "transactional"})
     known = await _line_for(key)
     series, nominal, occurrence = await _place(known, key)
-    seen = (
-        await look_newest(series.id, nominal)
-        if key.revision is None
-        else await look(RunId(series.id, nominal, key.revision))
-    )
-    run = RunId(series.id, nominal, key.revision or 1) if seen is None else seen.id
+    run, seen = await find_revision(series, nominal, key.revision)
     return await _once(known.job, run, seen, claimer, occurrence=occurrence, horizon=series.horizon)
 
 

@@ -186,7 +186,7 @@ def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int)
     admitted = (o for o in spell.after(since) if o.nominal >= series.horizon)
     first = next(admitted, None)
     if first is None or first.due > as_of or _ended(line, first.due):
-        return _Coming([], None, as_of, None if first is None else first.due)
+        return _Coming([], None, max(since, as_of), None if first is None else first.due)
     if policy == "each":
         batch = [first]
         following = next(admitted, None)

@@ -67,13 +67,14 @@ update duly_run
 
 UNSKIP_IF_SKIPPED = Statement(
     "unskip_if_skipped",
-    # It becomes what it was; a failed run is due for retry at once, for a person asked for it.
+    # It becomes what it was; a failed run is due for retry at once, for a person asked for it. I7: not below the horizon.
     """
 update duly_run
    set state = was, was = null, settled_at = null, cause = null, asked_at = {now},
        retry_at = case when was = 'failed' then {now} end
  where series = :series and nominal = :nominal and revision = :revision
    and state = 'skipped'
+   and exists (select 1 from duly_series s where s.id = :series and s.horizon <= :nominal {share})
 """,
 )
 
@@ -115,14 +116,16 @@ update duly_run
 
 OPEN_REVISION = Statement(
     "open_revision",
+    # I7: the series is held, as for whatever creates a run.
     """
 insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
        opened_at, failures, asked_at)
 select r.series, r.nominal, r.revision + 1, 'open', 0, r.due, r.window_start, r.window_end, r.resolution, r.version,
        {now}, 0, {now}
   from duly_run r
+  join duly_series s on s.id = r.series and s.horizon <= r.nominal
  where r.series = :series and r.nominal = :nominal and r.revision = :revision
-   and r.state = 'replaced' and r.fence = :seen_fence + 1
+   and r.state = 'replaced' and r.fence = :seen_fence + 1 {share}
     on conflict do nothing
 """,
 )
@@ -218,6 +221,8 @@ async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: 
         await _open(known, run, occurrence)
         await count(SKIP_IF_FREE, **run_parameters(run), cause="was in a skipped range")
     if not await count(UNSKIP_IF_SKIPPED, **run_parameters(run)):
+        if seen is not None and seen.state == states.SKIPPED:
+            raise BelowHorizon
         raise not_allowed("unskip", seen)
     await tell("unskipped", run=run, by=word.by, reason=word.reason)
     return await _seen(run)
@@ -232,7 +237,8 @@ async def reopen(run: RunId, word: Word) -> Run:
         or not await count(REPLACE_IF_COMPLETED, **run_parameters(run), seen_fence=seen.fence)
     ):
         raise not_allowed("reopen", seen)
-    await count(OPEN_REVISION, **run_parameters(run), seen_fence=seen.fence)
+    if not await count(OPEN_REVISION, **run_parameters(run), seen_fence=seen.fence):
+        raise BelowHorizon
     again = RunId(run.series, run.nominal, run.revision + 1)
     await tell("reopened", run=again, by=word.by, reason=word.reason)
     return await _seen(again)

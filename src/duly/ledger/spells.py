@@ -110,6 +110,7 @@ def find_nominal(spells: list[Spell], nominal: int) -> Occurrence | None:
 
 def lookup(spells: list[Spell], text: str) -> Occurrence:
     """The window that a person named, in the version that answers for it. Raises as `Schedule.lookup`."""
+    found: list[Occurrence] = []
     refused: WindowInvalid | None = None
     for spell in reversed(spells):
         try:
@@ -118,9 +119,14 @@ def lookup(spells: list[Spell], text: str) -> Occurrence:
             refused = refused or e
             continue
         if spell.has(occurrence):
-            return spell.clipped(occurrence)
-        refused = refused or WindowInvalid(
-            f"{text} is a window of version {spell.version} of the schedule, which did not answer for that time"
-        )
+            found.append(spell.clipped(occurrence))
+        else:
+            refused = refused or WindowInvalid(
+                f"{text} is a window of version {spell.version} of the schedule, which did not answer for that time"
+            )
+    if len(found) > 1:
+        raise WindowInvalid(f"{text} names a window before and one after the schedule changed; write its time too")
+    if found:
+        return found[0]
     assert refused is not None  # there is at least one spell
     raise refused

@@ -69,3 +69,24 @@ def picture() -> str:
             ends = (OPEN, FAILED) if after == AS_BEFORE else (after,)
             lines += [f"    {start} --> {end}: {word}" for end in ends]
     return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """The page of documentation on states: `python -m duly.ledger.states > docs/states.md`."""
+    return f"""# The states of a run
+
+Made from the one table of transitions, `duly/ledger/states.py`, which the SQL and the tests are made from too. Change the
+table, then run `python -m duly.ledger.states > docs/states.md`.
+
+```mermaid
+{picture()}```
+
+*Settled*: {", ".join(SETTLED)}. Everything else is owed until it is settled. A run that never was opened has no row; it
+is where `[*]` stands.
+"""
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(page())

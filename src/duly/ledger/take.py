@@ -235,8 +235,10 @@ async def take(
         settled = await _answer_without_claim(seen, claimer, heed_retry_time=heed_retry_time)
         if settled is not None:
             return settled
-    if not job.overlap and (held := await _end_or_respect_holder(job, line, run)):
-        return held
+    if not job.overlap:
+        held = await _end_or_respect_holder(job, line, run)
+        if held is not None:  # not by its truth: Busy is falsy
+            return held
     if seen is not None and seen.state == states.RUNNING:
         if not await gone(seen):
             return _busy(seen)

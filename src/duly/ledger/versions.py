@@ -60,8 +60,9 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Appli
     number = version.number + 1
     coming = Spell(schedule, number, since, None)
     first = next(coming.after(since), None)
+    next_due = min([occurrence.due for occurrence in (*began, first) if occurrence is not None], default=None)
     for known in lines:
-        await _open_begun(known, began, instant, since=since, next_due=None if first is None else first.due, by=by)
+        await _open_begun(known, began, instant, since=since, next_due=next_due, by=by)
     await add_version(lines[0].job, schedule, number=number, effective_from=since, by=by, reason=reason)
     words = f"version {number} from {instant_text(since)}: {schedule.words()}"
     await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words)

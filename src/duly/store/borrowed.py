@@ -29,6 +29,8 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledg
     transaction has read and can no longer write: begin it with BEGIN IMMEDIATE) and what the operation raises.
     """
     path, was_open = "", False
+    # Before the first look: a caller's own factory would make something else of the name of a file.
+    text_factory, connection.text_factory = connection.text_factory, str
     try:
         path = _file_of(connection)
         if ledger_path is not None and not _same_file(path, ledger_path):
@@ -36,11 +38,9 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledg
                 f"the claim belongs to the ledger {ledger_path}, the connection is to {path or 'a database in memory'}"
             )
         was_open = _join(connection)
-        text_factory, connection.text_factory = connection.text_factory, str
         try:
             return drive(operation, _answers(connection, path))
         finally:
-            connection.text_factory = text_factory
             _keep_driver_in_step(connection)
     except sqlite3.Error as e:
         if "no such table: duly_" in str(e):
@@ -49,6 +49,7 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledg
             ) from e
         raise translated(e, path=path, in_transaction=was_open) from e
     finally:
+        connection.text_factory = text_factory
         operation.close()
 
 

@@ -2,8 +2,7 @@
 
 It begins when it is first read, behind the writer lock, and commits with the run's completion. Commit, rollback, close,
 `with` and transaction statements are refused: the methods by overriding them, the statements by an authorizer that stays
-installed and consults a flag. Our own BEGIN and COMMIT never go through the statement cache, for a cached statement is not
-authorised again. When SQLite ends the transaction by itself (a failed `insert or rollback`, a full disk), or the run is
+installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the transaction by itself (a failed `insert or rollback`, a full disk), or the run is
 over, nothing more can be written through it.
 """
 
@@ -105,7 +104,7 @@ class OwnedTransaction:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         self._lock = WriterLock(store.path)
-        connection = connect(store.path, OwnedConnection)
+        connection = connect(store.path, OwnedConnection, cached_statements=0)
         assert isinstance(connection, OwnedConnection)
         self._connection = connection
         sqlite3.Connection.set_authorizer(self._connection, self._authorize)
@@ -113,9 +112,11 @@ class OwnedTransaction:
 
     def _authorize(self, action: int, *_: str | None) -> int:
         connection = self._connection
-        if connection._ours or (connection._open and action != sqlite3.SQLITE_TRANSACTION):
+        if connection._ours:
             return sqlite3.SQLITE_OK
-        return sqlite3.SQLITE_DENY
+        # Also for cursors that are not ours: outside of the run's transaction a statement would commit by itself.
+        inside = connection._open and connection.in_transaction
+        return sqlite3.SQLITE_OK if inside and action != sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_DENY
 
     @property
     def connection(self) -> OwnedConnection:
@@ -130,6 +131,8 @@ class OwnedTransaction:
     def begin(self) -> OwnedConnection:
         """Begin the transaction. Raises `LedgerBusy` when its turn does not come."""
         connection = self._connection
+        if connection._open:
+            raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
         connection._ours = connection._open = True
         try:
             begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)

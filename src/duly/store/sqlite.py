@@ -166,16 +166,27 @@ class Answers:
     def _alive(self, ask: Ask) -> bool:
         attempt_id = ask.parameters["attempt_id"]
         assert isinstance(attempt_id, bytes)
+        if not self._path:  # in memory: whoever could hold it is this connection
+            return False
         return has_pulse(lock_path(self._path), attempt_id)
 
 
 # -- transactions -------------------------------------------------------------------------------------------------------
 
 
-def connect(path: str, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
+def connect(
+    path: str, factory: type[sqlite3.Connection] = sqlite3.Connection, *, cached_statements: int = 128
+) -> sqlite3.Connection:
     """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
     # One thread uses it at a time; the collector may close it in another.
-    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False, factory=factory)
+    connection = sqlite3.connect(
+        path,
+        isolation_level=None,
+        timeout=0,
+        check_same_thread=False,
+        factory=factory,
+        cached_statements=cached_statements,
+    )
     try:
         sqlite3.Cursor(connection).execute("pragma synchronous = full")
     except sqlite3.Error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from time import monotonic, sleep
 
-from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, Refused
+from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, Refused
 from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
@@ -112,9 +112,10 @@ class Poke:
                 assert answer.next_due is not None
                 sleep_until(self._store, answer.next_due)
                 as_of = answer.next_due
-            else:
-                standing = answer.standing
-                return None if standing is None or standing.id in self.reports else standing
+            elif answer.standing is None or answer.standing.id in self.reports:
+                return None
+            elif not self._found_done(answer.standing):
+                return answer.standing
 
     def _next(self, as_of: int) -> Work | Idle:
         """Claim the oldest run that can be worked and was not tried yet."""
@@ -127,6 +128,23 @@ class Poke:
             pulse.stop()
             return raise_if_refused(answer)
         return Work(answer.known.job, answer.key, answer.claim, answer.run, pulse, answer.next_due)
+
+    def _found_done(self, standing: Run) -> bool:
+        """Whether an unknown run turns out to be done: its output stands in place with the digest that was recorded."""
+        if standing.state != states.UNKNOWN or self._order.output is None:
+            return False
+        from duly.ledger.resolve import Word, resolve
+        from duly.work.output import in_place
+
+        intent = in_place(self._store, standing.id)
+        if intent is None:
+            return False
+        word = Word("duly", "its output is in place", f"{intent.path}, {intent.size} bytes, sha256 {intent.sha256}")
+        try:
+            self._store.write(resolve(standing.id, word, done=True))
+        except NotAllowed:  # its attempt may yet report
+            return False
+        return True
 
     def _is_early(self, next_due: int | None, began: int) -> bool:
         """Whether a window comes due so soon that this poke is meant for it: within a minute, or a quarter of the period."""

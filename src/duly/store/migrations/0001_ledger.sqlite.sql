@@ -223,7 +223,8 @@ select j.name as job, l.scope, s.zone, s.grain, a.id as adhoc,
        strftime('%Y-%m-%dT%H:%M:%SZ', r.window_end / 1000000, 'unixepoch') as window_end,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.started_at / 1000000.0, 'unixepoch') as started,
        strftime('%Y-%m-%dT%H:%M:%fZ', r.settled_at / 1000000.0, 'unixepoch') as settled,
-       strftime('%Y-%m-%dT%H:%M:%fZ', r.retry_at / 1000000.0, 'unixepoch') as retry
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.retry_at / 1000000.0, 'unixepoch') as retry,
+       r.series, r.nominal as stored_nominal    -- with revision: what duly_attempt_readable names a run by
   from duly_run r
   join duly_series s on s.id = r.series
   join duly_line l on l.id = s.line

@@ -1,0 +1,251 @@
+"""What the stories of the ledger begin with: a ledger under a clock set by hand, attempts that live or vanish, its rows.
+
+A *book* is a real ledger in a real file. Its attempts are made by the ledger's own operations; one that is not given a
+pulse has vanished as soon as its lease is over, as after a SIGKILL.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Coroutine, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from duly.errors import Misuse, Refused
+from duly.ledger.address import by_key, by_window
+from duly.ledger.ask import Statement, count
+from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
+from duly.ledger.contracts import Ending
+from duly.ledger.named import Named, take_adhoc, take_key, take_window
+from duly.ledger.open import Idle, Taken, claim_next
+from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run, RunId
+from duly.ledger.register import Declaration, declare
+from duly.ledger.resolve import Word, reopen, resolve, retry, skip, unskip
+from duly.ledger.take import look, renew
+from duly.schedule.keys import parse_key
+from duly.schedule.occurrence import Occurrence
+from duly.schedule.spec import Schedule, daily
+from duly.store.lock import begin_pulse, lock_path
+from duly.store.sqlite import SqliteStore
+from duly.testing.clock import HandClock
+from duly.times import MINUTE
+from duly.work.identity import new_attempt_id
+
+T = TypeVar("T")
+
+LEASE = MINUTE
+LATE = 2 * LEASE  # by then the lease of an attempt that nobody renewed is over
+WORD = Word("ops@example", "looked into it")
+
+
+class Book:
+    """One ledger in a file, at the morning of 2026-10-06 unless told otherwise."""
+
+    def __init__(self, path: Path, *, at: str = "2026-10-06T03:00:00Z") -> None:
+        self.path = str(path)
+        self.clock = HandClock(self.path, at=at)
+        self.store = SqliteStore(self.path)
+        self._declared: dict[str, Declaration] = {}
+
+    # -- jobs and attempts ----------------------------------------------------------------------------------------------
+
+    def job(self, name: str = "export", schedule: Schedule | None = None, **policies: int | str | None) -> None:
+        """Register a job: by day in UTC, transactional, a lease of a minute, unless told otherwise."""
+        stated: dict[str, int | str | bytes | None] = {
+            "catch_up": "each",
+            "contract": "transactional",
+            "lease": LEASE,
+            "retries": 3,
+            **policies,
+        }
+        self._declared[name] = Declaration(name, "", schedule or daily("UTC"), stated, "dev@example")
+        self.declare(name)
+
+    def declare(self, name: str = "export", scope: str = "") -> Known | Refused | Misuse:
+        """Declare the job again, for a scope."""
+        return self.write(declare(self.declaration(name, scope)))
+
+    def declaration(self, name: str = "export", scope: str = "") -> Declaration:
+        known = self._declared[name]
+        return Declaration(name, scope, known.schedule, known.policies, known.by)
+
+    def ask(
+        self,
+        window: str = "2026-10-05",
+        *,
+        job: str = "export",
+        scope: str = "",
+        payload: str | None = None,
+        attempt: bytes | None = None,
+    ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused | Misuse:
+        """Try to take a window; whatever the ledger answers, also a refusal, as a value."""
+        claimer = Claimer(attempt or new_attempt_id(), "host/1@1+a", "test", payload)
+        named = self.write(take_window(self.declaration(job, scope), window, claimer))
+        return named.answer if isinstance(named, Named) else named
+
+    def ask_key(
+        self, key: str, *, payload: str | None = None
+    ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused | Misuse:
+        """Try to take the run of a key."""
+        parsed = parse_key(key)
+        claimer = Claimer(new_attempt_id(), "host/1@1+a", "test", payload)
+        named = self.write(take_key(parsed, Declaration(parsed.job, parsed.scope), claimer))
+        return named.answer if isinstance(named, Named) else named
+
+    def ask_adhoc(
+        self, adhoc: str, *, job: str = "export"
+    ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused | Misuse:
+        """Try to take a run outside the schedule."""
+        claimer = Claimer(new_attempt_id(), "host/1@1+a", "test")
+        named = self.write(take_adhoc(self.declaration(job), adhoc, claimer))
+        return named.answer if isinstance(named, Named) else named
+
+    def take(
+        self, window: str = "2026-10-05", *, job: str = "export", scope: str = "", payload: str | None = None
+    ) -> Claim:
+        """Take a window that can be taken."""
+        answer = self.ask(window, job=job, scope=scope, payload=payload)
+        assert isinstance(answer, Claim), answer
+        return answer
+
+    def poke(
+        self, job: str = "export", *, scope: str = "", as_of: int | None = None, tried: frozenset[RunId] = frozenset()
+    ) -> Taken | Idle | Refused | Misuse:
+        """What any trigger does: open what is owed, and take the next of it."""
+        claimer = Claimer(new_attempt_id(), "host/2@2+b", "poke")
+        return self.write(claim_next(self.declaration(job, scope), claimer, as_of=as_of, tried=tried))
+
+    def work_all(self, job: str = "export") -> list[str]:
+        """Poke and complete until nothing is left to take; the keys in order."""
+        done = []
+        while isinstance(taken := self.poke(job), Taken):
+            self.complete(taken.claim)
+            done.append(str(taken.key))
+        return done
+
+    def complete(self, claim: Claim) -> None:
+        self.write(complete_or_raise(claim))
+
+    def fail(self, claim: Claim, *, retry_in: int | None = 0, counted: bool = True) -> None:
+        ending = Ending("failed", "exit 1", retry=retry_in is not None, counted=counted)
+        self.write(fail_or_raise(claim, ending, retry_in=retry_in, error="exit 1"))
+
+    def doubt(self, claim: Claim) -> None:
+        self.write(doubt_or_raise(claim, "time-out at the provider"))
+
+    def release(self, claim: Claim) -> None:
+        self.write(release_or_raise(claim, "released"))
+
+    def renew(self, claim: Claim) -> bool:
+        return self.write(renew(claim))
+
+    def hold_pulse(self, claim: Claim) -> int:
+        """Keep an attempt's file lock, as its process does while it lives. Close the descriptor to let it die."""
+        return begin_pulse(lock_path(self.path), claim.attempt_id)
+
+    def lapse(self) -> None:
+        """Let every lease that is not renewed run out."""
+        self.clock.advance(LATE)
+
+    # -- what people say ------------------------------------------------------------------------------------------------
+
+    def find(
+        self, window: str = "2026-10-05", *, job: str = "export", scope: str = ""
+    ) -> tuple[Known, RunId, Occurrence]:
+        """A window's run, addressed as a person does."""
+        addressed = self.store.read(by_window(job, scope, window))
+        assert addressed.occurrence is not None
+        return addressed.known, addressed.run, addressed.occurrence
+
+    def find_key(self, key: str) -> RunId:
+        return self.store.read(by_key(parse_key(key))).run
+
+    def skip(self, window: str = "2026-10-05", *, job: str = "export") -> Run:
+        known, run, occurrence = self.find(window, job=job)
+        return self.write(skip(known, run, occurrence, WORD))
+
+    def unskip(self, window: str = "2026-10-05", *, job: str = "export") -> Run:
+        known, run, occurrence = self.find(window, job=job)
+        return self.write(unskip(known, run, occurrence, WORD))
+
+    def retry(self, run: RunId, *, new_payload: bool = False) -> Run:
+        return self.write(retry(run, WORD, new_payload=new_payload))
+
+    def reopen(self, run: RunId) -> Run:
+        return self.write(reopen(run, WORD))
+
+    def resolve(self, run: RunId, *, done: bool, attempt_is_dead: bool = False) -> Run:
+        return self.write(resolve(run, WORD, done=done, attempt_is_dead=attempt_is_dead))
+
+    # -- looking --------------------------------------------------------------------------------------------------------
+
+    def write(self, operation: Coroutine[Any, Any, T]) -> T:
+        """Run an operation in a transaction of its own."""
+        return self.store.write(operation)
+
+    def touch(self, statement: Statement, **parameters: Any) -> int:
+        """Run one statement of the ledger in a transaction of its own; how many rows it touched."""
+        return self.write(count(statement, **parameters))
+
+    def run(self, run: RunId) -> Run:
+        """The run as it is."""
+        seen = self.store.read(look(run))
+        assert seen is not None
+        return seen
+
+    def state(self, run: RunId) -> str:
+        return self.run(run).state
+
+    def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """What a person sees who opens the file."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            return connection.execute(sql, parameters).fetchall()
+
+    def amend(self, sql: str, *parameters: object) -> None:
+        """Change the file by hand, for what the ledger has no operation for yet."""
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(sql, parameters)
+
+    def attempts(self, run: RunId) -> list[tuple[int, str]]:
+        """Number and outcome of each attempt that has ended."""
+        return self.rows(
+            "select number, outcome from duly_attempt where series = ? and nominal = ? and revision = ? order by number",
+            run.series,
+            run.nominal,
+            run.revision,
+        )
+
+    def events(self, kind: str) -> list[tuple[str, str, str]]:
+        """By whom, why, and the detail of each event of a kind."""
+        return self.rows("select by, reason, detail from duly_event where kind = ? order by id", kind)
+
+    def runs(self, job: str = "export") -> list[tuple[str, str]]:
+        """Nominal and state of the runs of a job, oldest first."""
+        return self.rows("select nominal, state from duly_run_readable where job = ? order by nominal, revision", job)
+
+    def ranges(self) -> list[tuple[str, str]]:
+        """First and last day (exclusive) of each skipped range."""
+        return self.rows(
+            "select date(from_nominal / 2, 'unixepoch'), date(to_nominal / 2, 'unixepoch') "
+            "from duly_skipped order by from_nominal"
+        )
+
+    @contextmanager
+    def no_commit(self) -> Iterator[None]:
+        """Nothing is committed by anyone in here (sqlite.org/pragma.html#pragma_data_version)."""
+        with closing(sqlite3.connect(self.path)) as watcher:
+            before = watcher.execute("pragma data_version").fetchone()
+            yield
+            assert watcher.execute("pragma data_version").fetchone() == before
+
+    def everything(self) -> dict[str, list[tuple[Any, ...]]]:
+        """All that is recorded of runs, to tell that nothing changed."""
+        tables = ("duly_run", "duly_attempt", "duly_renewal", "duly_skipped", "duly_text")
+        return {table: self.rows(f"select * from {table}") for table in tables}
+
+
+def let_die(pulse: int) -> None:
+    """The process that held a pulse is gone."""
+    os.close(pulse)
