@@ -74,8 +74,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError LedgerBusy LedgerCorrupt LedgerTooNew LedgerUnavailable "
-    "LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown PayloadConflict Refused RunBusy RunFailed "
-    "RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope WindowInvalid WrongLedger",
+    "LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown PayloadConflict Refused "
+    "RunBusy RunFailed RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope "
+    "WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.schedule.catch_up": "EACH LATEST",
     "duly.schedule.spec": "Schedule cron daily every hourly monthly quarterly weekly yearly",
