@@ -142,7 +142,7 @@ def test_a_window_off_the_grid_is_an_error_of_usage_that_points_to_those_there_a
     said = story.duly("check", "sync", "2026-11-20T08:05")
 
     assert said.code == 64
-    assert "the nearest: 2026-11-20T08:00:00Z and 2026-11-20T08:15:00Z" in said.talk
+    assert "the nearest are 2026-11-20T08:00:00Z and 2026-11-20T08:15:00Z" in said.talk
     assert said.talk.endswith("try: duly next sync\n")
 
 
