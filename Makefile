@@ -33,7 +33,7 @@ types: $(VENV)/developed  ## strict types, tests and benchmarks included
 	$(VENV)/bin/mypy
 
 contracts: $(VENV)/developed  ## which room may import which
-	$(VENV)/bin/lint-imports
+	$(VENV)/bin/lint-imports --no-logo
 
 check: lint types contracts test  ## all of these
 

@@ -8,7 +8,6 @@ the file is ours; a database that was there before keeps the mode that its owner
 from __future__ import annotations
 
 import os
-import sqlite3
 from _thread import _local
 from time import monotonic, sleep, time_ns
 
@@ -29,6 +28,7 @@ from duly.store.lock import WriterLock, has_pulse, lock_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
     from typing import TypeVar
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from duly.store.owned import OwnedTransaction
 
     T = TypeVar("T")
+else:
+    # The module sqlite3 is this one and adapters for datetimes, which the ledger has no use for: they, and what they
+    # import, would cost a wrapper a quarter of its start.
+    import _sqlite3 as sqlite3
 
 SCHEMA = 1  # the newest schema that this release knows; it writes a ledger whose min_writer is at most this
 BUSY_SECONDS = 10.0
@@ -175,7 +179,11 @@ class Answers:
 
 
 def connect(
-    path: str, factory: type[sqlite3.Connection] = sqlite3.Connection, *, cached_statements: int = 128
+    path: str,
+    factory: type[sqlite3.Connection] = sqlite3.Connection,
+    *,
+    cached_statements: int = 128,
+    busy_seconds: float = BUSY_SECONDS,
 ) -> sqlite3.Connection:
     """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
     # One thread uses it at a time; the collector may close it in another.
@@ -188,7 +196,9 @@ def connect(
         cached_statements=cached_statements,
     )
     try:
-        sqlite3.Cursor(connection).execute("pragma synchronous = full")
+        # It reads the schema, and meets whoever closes the last other connection: SQLite then locks the file to fold its WAL.
+        cursor = sqlite3.Cursor(connection)
+        _while_busy(lambda: cursor.execute("pragma synchronous = full"), seconds=busy_seconds)
     except sqlite3.Error:
         connection.close()
         raise
@@ -265,9 +275,10 @@ class SqliteStore:
     def _meta(self) -> dict[str, str] | None:
         if not os.path.exists(self.path):
             return None
-        connection = connect(self.path)
+        connection = connect(self.path, busy_seconds=self.busy_seconds)
         try:
-            return dict(connection.execute("select name, value from duly_meta").fetchall())
+            select = "select name, value from duly_meta"
+            return dict(_while_busy(lambda: connection.execute(select).fetchall(), seconds=self.busy_seconds))
         except sqlite3.OperationalError as e:
             if "no such table" in str(e):
                 return None
@@ -338,7 +349,7 @@ class Session:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         try:
-            self.connection = connect(store.path)
+            self.connection = connect(store.path, busy_seconds=store.busy_seconds)
         except sqlite3.Error as e:
             raise translated(e, path=store.path) from e
         self.lock = WriterLock(store.path)
