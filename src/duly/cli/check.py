@@ -7,7 +7,7 @@ from duly.cli.arguments import add_format, add_ledger, add_scope
 from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, line_name, show, table, typed, window_name
 from duly.cli.runs_argument import addressed, check_known, echo, run_argument
-from duly.errors import BelowHorizon, DulyError, LedgerUnavailable, ScheduleError, WrongLedger
+from duly.errors import BelowHorizon, DulyError, LedgerUnavailable, NoSchedule, ScheduleError, WrongLedger
 from duly.evidence.check import CANNOT_TELL, IN_WORDS, NOT_COMPLETE, answer_of, newest_due, worst
 from duly.evidence.verdict import Window, grace_text, lines, window_of
 from duly.evidence.words import ago
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def code_of(error: BaseException) -> int:
     """2 where the ledger or the schedule cannot be read: a monitor must not take that for an answer."""
-    unreadable = (LedgerUnavailable, WrongLedger, ScheduleError, BelowHorizon)
+    unreadable = (LedgerUnavailable, WrongLedger, NoSchedule, ScheduleError, BelowHorizon)
     if isinstance(error, DulyError) and not isinstance(error, unreadable):
         return codes.code_of(error)
     return CANNOT_TELL
