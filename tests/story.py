@@ -66,9 +66,9 @@ class Story:
         assert claim is not None, f"nothing of {name} is owed at {at}"
         return claim
 
-    def duly(self, *words: str, **environ: str) -> Said:
+    def duly(self, *words: str, prefix: tuple[str, ...] = (), **environ: str) -> Said:
         """Run a command line on this ledger, as a process."""
-        return duly(*words, DULY_LEDGER=self.path, **environ)
+        return duly(*words, prefix=prefix, DULY_LEDGER=self.path, **environ)
 
 
 class Said:
@@ -88,12 +88,15 @@ class Said:
         return f"exit {self.code}\n--- out\n{self.out}--- talk\n{self.talk}"
 
 
-def duly(*words: str, **environ: str) -> Said:
-    """Run `duly` as a process, with no terminal and nothing of this user's environment that could name a ledger."""
+def duly(*words: str, prefix: tuple[str, ...] = (), **environ: str) -> Said:
+    """Run `duly` as a process, with no terminal and nothing of this user's environment that could name a ledger.
+
+    `prefix` is a command that runs it, as setpriv.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "NO_COLOR", "FORCE_"))}
     source = str(Path(__file__).parent.parent / "src")
     ended = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "duly", *words],
+        [*prefix, sys.executable, "-W", "error", "-m", "duly", *words],
         env={**kept, "PYTHONPATH": source, "PYTHONUTF8": "1", **environ},
         capture_output=True,
         encoding="utf-8",

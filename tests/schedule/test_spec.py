@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from itertools import islice
 
 import pytest
 
+import duly
 from duly.errors import KeyInvalid, ScheduleError, TimeInvalid, WindowInvalid
 from duly.schedule.keys import nominal_text
 from duly.schedule.occurrence import Occurrence
@@ -366,7 +368,11 @@ schedule = spec.daily("UTC")
 schedule.lookup("2026-10-05"), next(schedule.before(0)), keys.parse_key("a/x:2026-10-05[UTC]")
 print(*sorted(set(sys.modules) - bare))
 """
-    told = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)
+    # Without site, whose own imports would hide ours; so the package is found by its path.
+    home = os.path.dirname(os.path.dirname(duly.__file__))
+    told = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": home}
+    )
 
     others = {name for name in told.stdout.split() if name.split(".")[0] != "duly"}
     assert others <= {"__future__", "datetime", "_datetime", "_operator", "operator", "math"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, line_name, show, table, typed, window_name
 from duly.cli.runs_argument import addressed, check_known, echo, run_argument
 from duly.errors import BelowHorizon, LedgerUnavailable, ScheduleError, WrongLedger
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    store = open_ledger(args.ledger)
+    store = open_to_look(args.ledger)
     if args.window is not None or ":" in args.job:
         found, window = store.read(_named(args))
         echo(found)

@@ -10,6 +10,7 @@ from duly.errors import (
     DulyError,
     KeyInvalid,
     LedgerTooNew,
+    LedgerUnavailable,
     NoLedger,
     ScheduleChanged,
     UnknownJob,
@@ -46,6 +47,8 @@ def next_step_of(error: DulyError, typed: Sequence[str]) -> str:
             return f"duly next {_job(typed)}"
         case LedgerTooNew():
             return "pip install --upgrade duly"
+        case LedgerUnavailable():
+            return f"ls -ld {_ledger(typed)}"
     command = typed[1] if len(typed) > 1 and not typed[1].startswith("-") else ""
     return f"duly {command} --help" if command else "duly --help"
 
@@ -54,3 +57,14 @@ def _job(typed: Sequence[str]) -> str:
     """The name of the job in a command line, where its third word is one."""
     word = typed[2] if len(typed) > 2 else ""
     return "" if word.startswith("-") or ":" in word or ".." in word else word
+
+
+def _ledger(typed: Sequence[str]) -> str:
+    """The file of the ledger that a command line means."""
+    from shlex import quote
+
+    from duly.cli.ledgers import path_of_ledger
+
+    words = list(typed)
+    flag = words[words.index("--ledger") + 1] if "--ledger" in words[:-1] else None
+    return quote(path_of_ledger(flag))

@@ -6,7 +6,7 @@ Made for systemd's ExecCondition=, which skips the unit on 1 to 254 and fails it
 from __future__ import annotations
 
 from duly.cli.arguments import add_ledger, add_scope
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_to_look
 from duly.errors import UnknownJob
 from duly.evidence.words import ago
 from duly.ledger.address import key_of, scopes_of
@@ -46,7 +46,7 @@ class _Answer:
 
 
 def run(args: argparse.Namespace) -> int:
-    answers = open_ledger(args.ledger).read(_answers(args.job, args.scope))
+    answers = open_to_look(args.ledger).read(_answers(args.job, args.scope))
     if not args.quiet:
         for name, answer in answers:
             print(f"{name}: {answer.why}")

@@ -14,6 +14,7 @@ from duly.errors import (
     LedgerUnavailable,
     LedgerUnwritable,
     Misuse,
+    NoSchedule,
     NotAllowed,
     RunSkipped,
     ScheduleChanged,
@@ -264,7 +265,7 @@ def _exit_codes(text: str) -> str:
 
 def _next_step(given: Given, error: DulyError) -> str | None:
     """The line to type, where exec knows it better than the error does."""
-    if isinstance(error, UnknownJob):
+    if isinstance(error, (UnknownJob, NoSchedule)):
         return line_with(given.typed, "--period", "daily", "--zone", host_zone())
     if isinstance(error, ScheduleChanged):
         flags = [word for name in FLAGS for value in given.flags.get(name, []) for word in (f"--{name}", value)]

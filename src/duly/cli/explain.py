@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_run, add_scope
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_to_look
 from duly.cli.output import as_json, document, glyph_and_word, iso, note, table, typed, when, zone_of
 from duly.cli.runs_argument import RunArgument, addressed, echo, run_argument
 from duly.errors import Misuse
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format in ("jsonl", "csv"):
         raise Misuse(f"explain: sentences make no {args.format}; use table or json", next_step="duly explain --help")
     argument = run_argument([args.run, args.window], "explain")
-    found, told = open_ledger(args.ledger).read(_explained(argument, args.scope))
+    found, told = open_to_look(args.ledger).read(_explained(argument, args.scope))
     echo(found)
     zone, now = zone_of(told.window), told.as_of
     said = sentences(told, lambda instant: when(instant, zone, time=args.time, now=now))

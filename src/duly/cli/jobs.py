@@ -5,7 +5,7 @@ from __future__ import annotations
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    store = open_ledger(args.ledger)
+    store = open_to_look(args.ledger)
     seen, now = store.read(jobs()), store.now()
     show(args, "duly.jobs.v1", {}, "jobs", [_as_json(one) for one in seen], lambda: _list_in_words(seen, args, now))
     return codes.DONE
@@ -119,7 +119,7 @@ def _span(micros: int | None) -> str | None:
 
 
 def _show(args: argparse.Namespace) -> int:
-    store = open_ledger(args.ledger)
+    store = open_to_look(args.ledger)
     seen, now = store.read(job(args.job)), store.now()
     if args.format == "table":
         print(_show_in_words(seen, args, now))

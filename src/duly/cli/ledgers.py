@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from duly.store.reader import RestingLedger
+
 
 def default_ledger_url(environ: Mapping[str, str], uid: int) -> str:
     """The ledger that is meant when no flag names one. Pure. Raises `Misuse` where there is no home to keep it in."""
@@ -38,6 +40,13 @@ def path_of_ledger(flag: str | None) -> str:
 def open_ledger(flag: str | None) -> SqliteStore:
     """Open a ledger that is there. Creates nothing: raises `NoLedger`."""
     return SqliteStore(path_of_ledger(flag), create=False)
+
+
+def open_to_look(flag: str | None) -> SqliteStore | RestingLedger:
+    """Open a ledger that is there for a view, which may be all that this user is allowed to. Raises `NoLedger`."""
+    from duly.store.reader import open_to_read
+
+    return open_to_read(path_of_ledger(flag))
 
 
 def open_or_make_ledger(flag: str | None) -> SqliteStore:

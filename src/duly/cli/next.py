@@ -6,7 +6,7 @@ from itertools import islice
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, add_scope, count_from_1, given_schedule
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, note, show, table, when
 from duly.cli.runs_argument import scope_of
 from duly.cli.tzdata import tzdata_version
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.job is None:
         raise Misuse("next: name a job, or give a schedule", next_step="duly next --period daily --zone Europe/Paris")
     else:
-        shown = open_ledger(args.ledger).read(_of_job(args))
+        shown = open_to_look(args.ledger).read(_of_job(args))
     if len(shown.occurrences) == AT_MOST:
         note(f"only the first {AT_MOST} are shown; give a shorter range, or -n")
     records = [_as_json(shown, place) for place in range(len(shown.occurrences))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_to_look
 from duly.cli.output import (
     Cell,
     as_json,
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace, job: str | None) -> int:
-    store = open_ledger(args.ledger)
+    store = open_to_look(args.ledger)
     if job is not None:
         store.read(check_known(job, args.scope))
     now = store.now()
@@ -117,7 +117,7 @@ async def _see(argument_words: list[str], scope: str | None) -> _Seen:
 
 
 def _show_one(args: argparse.Namespace, words: list[str]) -> int:
-    seen = open_ledger(args.ledger).read(_see(words, args.scope))
+    seen = open_to_look(args.ledger).read(_see(words, args.scope))
     echo(seen.addressed)
     if args.format == "table":
         print(_one_in_words(seen, args))

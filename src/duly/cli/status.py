@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_to_look
 from duly.cli.output import (
     GLYPHS,
     Cell,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import argparse
 
     from duly.cli.output import Json
+    from duly.store.reader import RestingLedger
     from duly.store.sqlite import SqliteStore
 
 HELP = "what needs a person now"
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    store = open_ledger(args.ledger)
+    store = open_to_look(args.ledger)
     if args.job is not None:
         store.read(check_known(args.job, args.scope))
     if args.grid:
@@ -150,7 +151,7 @@ def _unopened_row(unopened: Unopened, now: int, args: argparse.Namespace) -> lis
 # -- the grid -----------------------------------------------------------------------------------------------------------
 
 
-def _show_grid(args: argparse.Namespace, store: SqliteStore) -> int:
+def _show_grid(args: argparse.Namespace, store: SqliteStore | RestingLedger) -> int:
     seen = store.read(grid(args.job, args.scope, columns=args.n))
     cells = [as_json(window) for line in seen.lines for window in line.windows]
     show(args, "duly.grid.v1", {"as_of": iso(seen.as_of)}, "periods", cells, lambda: _grid_in_words(seen))

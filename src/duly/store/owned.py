@@ -2,8 +2,8 @@
 
 It begins when it is first read, behind the writer lock, and commits with the run's completion. Commit, rollback, close,
 `with` and transaction statements are refused: the methods by overriding them, the statements by an authorizer that stays
-installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the transaction by itself (a failed `insert or rollback`, a full disk), or the run is
-over, nothing more can be written through it.
+installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the
+transaction by itself (a failed `insert or rollback`, a full disk), or the run is over, nothing more can be written.
 """
 
 from __future__ import annotations
@@ -90,6 +90,14 @@ class OwnedConnection(sqlite3.Connection):
     def close(self) -> None:
         raise TransactionOwned
 
+    @property
+    def autocommit(self) -> bool | int:  # from Python 3.12 on
+        return super().autocommit  # type: ignore[misc, no-any-return]
+
+    @autocommit.setter
+    def autocommit(self, mode: bool | int) -> None:
+        raise TransactionOwned("the transaction mode of run.tx is duly's: it commits with the run's completion")
+
     def __enter__(self) -> NoReturn:
         raise TransactionOwned
 
@@ -134,6 +142,7 @@ class OwnedTransaction:
         if connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
         connection._ours = connection._open = True
+        connection.row_factory, connection.text_factory = None, str  # whatever the thread's run before this one set
         try:
             begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)
         except BaseException as e:
@@ -145,19 +154,34 @@ class OwnedTransaction:
             connection._ours = False
         return connection
 
-    def complete(self, operation: Operation[T]) -> T:
-        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
-        connection = self._connection
+    def drive(self, operation: Operation[T]) -> T:
+        """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
         try:
-            connection.check_open()
-            result = drive(operation, self._answers)
-            connection._ours = True
-            commit(connection, seconds=self._busy_seconds)
+            self._connection.check_open()
+            return drive(operation, self._answers)
         except sqlite3.Error as e:
             raise translated(e, path=self._path) from e
         finally:
             operation.close()
+
+    def commit(self) -> None:
+        """Commit the transaction, and be ready for the next run."""
+        self._connection._ours = True
+        try:
+            commit(self._connection, seconds=self._busy_seconds)
+        except sqlite3.Error as e:
+            raise translated(e, path=self._path) from e
+        finally:
             self.abandon()
+
+    def complete(self, operation: Operation[T]) -> T:
+        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
+        try:
+            result = self.drive(operation)
+        except BaseException:
+            self.abandon()
+            raise
+        self.commit()
         return result
 
     def abandon(self) -> None:

@@ -67,13 +67,19 @@ class Claim:
         return True
 
     def __enter__(self) -> Claim:
-        self._keeper.keep(self._held, self.run._supersede)
+        self._keeper.keep(self._held, self._lost)
         return self
+
+    def _lost(self) -> None:
+        """A renewal was refused: another attempt took the run over, unless a transaction of the caller's completed it."""
+        if self._borrowed is None or not self._is_completed():
+            self.run._supersede()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            self.run._abandon()
             if not self._ended and not self._may_yet_commit(error):
                 self._judge(error)
         except ClaimLost:
@@ -84,16 +90,17 @@ class Claim:
             self.close()
 
     def complete(self, tx: sqlite3.Connection | None = None, *, output: str | None = None) -> Completed:
-        """Complete the run in the caller's transaction, which the caller commits; without one, in one of duly's own.
+        """Complete the run in the caller's transaction, which the caller commits; without one, in `claim.run.tx` if that was
+        read, else in one of duly's own; those are committed here.
 
         Raises `ClaimLost` when another attempt took the run over or it was completed already: that ends the caller's
         transaction, and nothing of it commits. Raises `NoTransaction` and `WrongLedger`, before anything is written.
         After it this object claims nothing: the caller may still roll back, so ask the ledger.
         """
         operation = complete_or_raise(self._held, output=output)
-        if tx is None:
-            self._store.write(operation)
-            self._ended = True
+        if tx is None or self.run._owns(tx):
+            self.run._complete(operation)
+            self._over()
         else:
             in_borrowed(tx, operation, ledger_path=self._store.path)
             self._borrowed = tx
@@ -105,26 +112,37 @@ class Claim:
 
     def doubt(self, cause: str) -> None:
         """Say that a remote effect may or may not have happened: the run is unknown until that is known."""
+        self.run._abandon()
         self._store.write(doubt_or_raise(self._held, cause))
-        self._ended = True
+        self._over()
 
     def release(self) -> None:
         """Give the run back untouched: nothing was done. Raises `ClaimLost`."""
+        self.run._abandon()
         self._store.write(release_or_raise(self._held, "released"))
-        self._ended = True
+        self._over()
 
     def close(self) -> None:
         """Stop renewing the lease and let the file lock go. The claim stays in the ledger until it ends or lapses."""
         self._keeper.drop(self._held)
+        self.run._abandon()
         self._pulse.stop()
+
+    def _over(self) -> None:
+        """The attempt has said its word: it gives up lease and lock, or a renewal would take a doubt back."""
+        self._ended = True
+        self.close()
 
     def _may_yet_commit(self, error: BaseException | None) -> bool:
         """Whether the caller's transaction, in which the run was completed, has committed or is still to end."""
         if self._borrowed is None:
             return False
+        return self._is_completed() or (error is None and self._borrowed.in_transaction)
+
+    def _is_completed(self) -> bool:
+        """Whether the ledger has this attempt's completion."""
         row = self._store.read(look(self._held.run))
-        mine = row is not None and row.attempt_id == self._held.attempt_id and row.state == states.COMPLETED
-        return mine or (error is None and self._borrowed.in_transaction)
+        return row is not None and row.attempt_id == self._held.attempt_id and row.state == states.COMPLETED
 
     def _judge(self, error: BaseException | None) -> None:
         terms = self._terms()
@@ -140,8 +158,9 @@ class Claim:
             self._end(contracts.after_failure(terms, cause, elapsed=self._elapsed(), failures=self._held.failures))
 
     def _end(self, ending: Ending, error: str = "") -> None:
+        self.run._abandon()
         record_ending(self._store, self._job, self._held, ending, error=error or ending.cause)
-        self._ended = True
+        self._over()
 
     def _terms(self) -> contracts.Terms:
         return terms_of(self._job, self._held)

@@ -65,6 +65,7 @@ class Ledger(Generic[Tx]):
         lease: str | int = MINUTE,
         overlap: bool = False,
         ordered: bool = False,
+        inline: bool = False,
         owner: str = "",
         scopes: Sequence[str] | None = None,
     ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
@@ -73,6 +74,8 @@ class Ledger(Generic[Tx]):
         `catch_up` is named by whoever writes the job: `duly.EACH` or `duly.LATEST`. `effect` is its contract:
         `transactional` (it writes through `run.tx`), `idempotent` (with `remembers`, how long the destination
         deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. `scopes` closes the roster.
+        `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two, for short
+        transactional work that may hold the ledger while it lasts.
         Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
         """
         check_job_name(name)
@@ -93,10 +96,15 @@ class Ledger(Generic[Tx]):
             "owner": owner,
         }
         check_policies(policies)
+        if inline and effect != contracts.TRANSACTIONAL:
+            raise Misuse(
+                f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}"
+            )
         declared = Declaration(name, "", schedule, policies, actor())
+        closed = None if scopes is None else tuple(scopes)
 
         def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:
-            return Job(self._store, self._keeper, declared, function, None if scopes is None else tuple(scopes))
+            return Job(self._store, self._keeper, declared, function, closed, inline=inline)
 
         return register
 

@@ -7,6 +7,7 @@ import warnings
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from duly.errors import TransactionOwned
 from duly.ledger.records import Claim
 from duly.ledger.records import Run as Row
 from duly.schedule.keys import RunKey
@@ -47,7 +48,14 @@ class Run(Generic[Tx]):
     on every attempt.
     """
 
-    def __init__(self, store: SqliteStore, key: RunKey, claim: Claim, row: Row) -> None:
+    def __init__(
+        self,
+        store: SqliteStore,
+        key: RunKey,
+        claim: Claim,
+        row: Row,
+        transaction: OwnedTransaction | None = None,
+    ) -> None:
         self.key: str = str(key)
         self.job: str = key.job
         self.scope: str = key.scope
@@ -60,9 +68,10 @@ class Run(Generic[Tx]):
         self._window = _window(row)
         self._store = store
         self._claim = claim
-        self._transaction: OwnedTransaction | None = None
-        self._began = 0.0
+        self._transaction = transaction
+        self._began = time.monotonic()
         self._superseded = False
+        self._over = False
 
     def __repr__(self) -> str:
         return f"<duly.Run {self.key} attempt {self.attempt}>"
@@ -85,6 +94,8 @@ class Run(Generic[Tx]):
 
         Raises `LedgerBusy` when its turn does not come. Commit, rollback, close and `with` are refused; savepoints are not.
         """
+        if self._over:
+            raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
         if self._transaction is None:
             transaction = self._store.owned()
             transaction.begin()
@@ -96,14 +107,28 @@ class Run(Generic[Tx]):
 
     def _complete(self, operation: Operation[T]) -> T:
         """Run the completing operation: in the run's own transaction if it was begun, else in one of the ledger's."""
-        if self._transaction is None:
-            return self._store.write(operation)
+        transaction = self._transaction
+        if transaction is None:
+            result = self._store.write(operation)
+            self._over = True
+            return result
+        if self._over:
+            operation.close()
+            raise TransactionOwned("this run's transaction has ended, and nothing of it was kept; stop")
+        self._over = True
+        result = transaction.complete(operation)
+        self._transaction = None
         held = time.monotonic() - self._began
         if held * SECOND > self._claim.lease / 3:
             warnings.warn(f"{self.key} held its transaction for {held:.1f} s", LongTransaction, stacklevel=4)
-        return self._transaction.complete(operation)
+        return result
+
+    def _owns(self, tx: object) -> bool:
+        """Whether this is the run's own transaction, now open."""
+        return self._transaction is not None and self._transaction.connection is tx
 
     def _abandon(self) -> None:
-        """Keep nothing of the run's transaction."""
-        if self._transaction is not None:
+        """Keep nothing of the run's transaction, if it is still open: the thread's next run has the same connection."""
+        if self._transaction is not None and not self._over:
             self._transaction.abandon()
+        self._over = True
