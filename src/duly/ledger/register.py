@@ -375,5 +375,5 @@ async def adhoc_nominal(series: Series, adhoc: str) -> int:
 def scheduled(known: Known) -> tuple[Schedule, Line, Series]:
     """The schedule in force with its line and series. Raises `ScheduleError` for a job without one."""
     if known.version is None or known.line is None or known.series is None:
-        raise ScheduleError(f"{known.job.name} has no schedule")
+        raise ScheduleError(f"{known.job.name} has no schedule", code="no_schedule")
     return schedule_of(known.version), known.line, known.series
