@@ -18,7 +18,7 @@ select {RUN_COLUMNS}
   from duly_series s
   join duly_run r on r.series = s.id
   {LEASES}
- where s.line = :line and (:state is null or r.state = :state)
+ where s.line = :line and (cast(:state as text) is null or r.state = :state)
  order by coalesce(r.due, r.opened_at) desc, r.nominal desc, r.revision desc
  limit :limit
 """,

@@ -31,7 +31,7 @@ select count(*)
   join duly_line l on l.id = s.line
   join duly_job j on j.id = l.job
  where r.state = 'completed' and r.settled_at > :since
-   and (:name is null or j.name = :name) and (:scope is null or l.scope = :scope)
+   and (cast(:name as text) is null or j.name = :name) and (cast(:scope as text) is null or l.scope = :scope)
 """,
 )
 

@@ -61,7 +61,7 @@ select {JOB_COLUMNS},
   join duly_line l on l.job = j.id
   left join duly_version v on v.job = j.id and v.number = j.version
   left join duly_series s on s.line = l.id and s.zone = v.zone and s.grain = v.grain
- where (:name is null or j.name = :name) and (:scope is null or l.scope = :scope)
+ where (cast(:name as text) is null or j.name = :name) and (cast(:scope as text) is null or l.scope = :scope)
  order by j.name, l.scope
 """,
 )

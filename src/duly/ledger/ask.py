@@ -24,8 +24,9 @@ class Statement:
     """A named SQL text, portable between the databases but for a few tokens that the store renders.
 
     `{now}` is the database's clock in microseconds; `{or_rollback}` makes a failure end the transaction where that is
-    not the rule anyway; `{share}` holds the series against a prune. With an `event`, `{from}` and `{to}` are the states
-    before and after it, from the table. `refuses` is the error that a violated constraint in this statement means.
+    not the rule anyway; `{share}` holds the series against a prune, `{lock}` a row against every other writer. With an
+    `event`, `{from}` and `{to}` are the states before and after it, from the table. `refuses` is the error that a
+    violated constraint in this statement means.
     """
 
     __slots__ = ("name", "refuses", "sql")

@@ -24,7 +24,8 @@ BEGAN_AT = Statement(
     "began_at_if_held",
     """
 update duly_run
-   set started_at = :began_at, first_started_at = min(first_started_at, :began_at)
+   set started_at = :began_at,
+       first_started_at = case when first_started_at < :began_at then first_started_at else :began_at end
  where series = :series and nominal = :nominal and revision = :revision
    and state = 'running' and attempt_id = :attempt_id and fence = :number
 """,

@@ -76,7 +76,8 @@ OPEN_IF_ABSENT = Statement(
     """
 insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
        opened_at, failures)
-select s.id, :nominal, 1, 'open', 0, :due, :window_start, :window_end, :resolution, :version, {now}, 0
+select s.id, :nominal, 1, 'open', 0, cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
+       :resolution, cast(:version as integer), {now}, 0
   from duly_series s
  where s.id = :series and s.horizon <= :nominal {share}
     on conflict do nothing
@@ -100,7 +101,8 @@ SKIP_RANGE = Statement(
 insert into duly_skipped (series, from_nominal, to_nominal, reason, at, by)
 values (:series, :first, :beyond, :reason, {now}, :by)
     on conflict (series, from_nominal)
-    do update set to_nominal = max(duly_skipped.to_nominal, excluded.to_nominal)
+    do update set to_nominal = excluded.to_nominal
+ where duly_skipped.to_nominal < excluded.to_nominal
 """,
 )
 

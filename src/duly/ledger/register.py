@@ -95,6 +95,7 @@ insert into duly_version (job, number, label, kind, zone, grain, gap, fold, at, 
        words, effective_from, created_at, by, reason)
 values (:job, :number, :label, :kind, :zone, :grain, :gap, :fold, :at, :offset, :lines, :interval, :anchor,
        :words, :effective_from, {now}, :by, :reason)
+    on conflict do nothing
 """,
 )
 
@@ -292,7 +293,9 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
     if known.line is None:
         await _add_line(known, declared)
     await _add_series(await _found(declared))
-    return await _found(declared)
+    known = await _found(declared)
+    # Another host may have registered the job meanwhile, and otherwise: the verdict comes from a look after the write.
+    return refusal_of(known, declared) or known
 
 
 async def _found(declared: Declaration) -> Known:
@@ -302,7 +305,8 @@ async def _found(declared: Declaration) -> Known:
 
 
 async def _add_job(declared: Declaration) -> None:
-    await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.policies})
+    if not await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.policies}):
+        return
     known = await _found(declared)
     words = "without a schedule" if declared.schedule is None else declared.schedule.words()
     await tell("job_registered", job=known.job.id, by=declared.by, detail=words)
@@ -337,8 +341,8 @@ async def add_version(
 
 
 async def _add_line(known: Known, declared: Declaration) -> None:
-    await count(ADD_LINE, job=known.job.id, scope=declared.scope)
-    if declared.scope:
+    added = await count(ADD_LINE, job=known.job.id, scope=declared.scope)
+    if added and declared.scope:
         await tell("scope_added", job=known.job.id, by=declared.by, detail=declared.scope)
 
 

@@ -14,6 +14,7 @@ from duly.ledger.contracts import Ending, Terms
 from duly.ledger.events import tell
 from duly.ledger.records import (
     LEASES,
+    LINE_COLUMNS,
     RUN_COLUMNS,
     AlreadyCompleted,
     Busy,
@@ -69,7 +70,8 @@ CLAIM_ABSENT = Statement(
     """
 insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
        opened_at, payload, failures, first_started_at, attempt_id, started_at, lease_until, contract, owner, trigger)
-select s.id, :nominal, :revision, 'running', 1, :due, :window_start, :window_end, :resolution, :version,
+select s.id, :nominal, :revision, 'running', 1, cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
+       :resolution, cast(:version as integer),
        {now}, coalesce(:payload, 'none'), 0, {now}, :attempt_id, {now}, {now} + :lease, :contract, :owner, :trigger
   from duly_series s
  where s.id = :series and s.horizon <= :nominal {share}
@@ -139,6 +141,12 @@ update duly_run
    and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
 """,
     event="lapse",
+)
+
+LOCK_LINE = Statement(
+    "lock_line",
+    # Overlap is judged on the line's row, locked first: what a rival noted there before us is seen, one after us waits.
+    f"select {LINE_COLUMNS} from duly_line l where l.id = :line {{lock}}",
 )
 
 HOLD_LINE = Statement(
@@ -236,7 +244,7 @@ async def take(
         if settled is not None:
             return settled
     if not job.overlap:
-        held = await _end_or_respect_holder(job, line, run)
+        held = await _end_or_respect_holder(job, await _locked(line), run)
         if held is not None:  # not by its truth: Busy is falsy
             return held
     if seen is not None and seen.state == states.RUNNING:
@@ -297,6 +305,13 @@ def payload_differs(seen: Run, payload: str | None) -> bool:
 
 def _busy(seen: Run) -> Busy:
     return Busy(seen.id, seen.lease_until or 0, seen.owner or "")
+
+
+async def _locked(line: Line) -> Line:
+    """The line as it is now, its row locked until this transaction ends."""
+    locked = await one(LOCK_LINE, Line, line=line.id)
+    assert locked is not None  # a line is never deleted
+    return locked
 
 
 async def _end_or_respect_holder(job: Job, line: Line, run: RunId) -> Busy | None:
@@ -381,7 +396,7 @@ async def _claim(
     if won is None:
         return BelowHorizon()
     if won.attempt_id != claimer.attempt_id:
-        return _busy(won)
+        return AlreadyCompleted(won.id, won.settled_at or 0, won.fence) if won.state in states.SETTLED else _busy(won)
     return claim_of(won, job.lease)
 
 

@@ -126,7 +126,7 @@ def render(statement: Statement) -> tuple[str, bool]:
     """A statement's text for SQLite, and whether it needs the time."""
     ready = _rendered.get(statement)
     if ready is None:
-        sql = statement.sql.replace("{or_rollback}", "or rollback").replace("{share}", "")
+        sql = statement.sql.replace("{or_rollback}", "or rollback").replace("{share}", "").replace("{lock}", "")
         ready = _rendered[statement] = (sql.replace("{now}", ":now"), "{now}" in sql)
     return ready
 
