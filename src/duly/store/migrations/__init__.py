@@ -40,7 +40,12 @@ def create(path: str, *, busy_seconds: float = BUSY_SECONDS, clock: str = "syste
         raise LedgerUnwritable(f"there is no folder {folder} to make a ledger in; make it, or name another ledger")
     ours = not os.path.exists(path) or os.path.getsize(path) == 0
     lock = WriterLock(path)
-    connection = connect(path, seconds=busy_seconds)
+    try:
+        connection = connect(path, seconds=busy_seconds)
+    except sqlite3.OperationalError as e:
+        if e.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN and not os.path.exists(path):
+            raise LedgerUnwritable(f"cannot make {path}: {folder} may not be written; name another ledger") from e
+        raise
     try:
         if ours:
             _make_wal(connection, lock, busy_seconds)
