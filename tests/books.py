@@ -7,11 +7,15 @@ pulse has vanished as soon as its lease is over, as after a SIGKILL.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Coroutine, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
+
+import psycopg
+import pytest
 
 from duly.errors import Misuse, Refused
 from duly.ledger.address import by_key, by_window
@@ -28,6 +32,8 @@ from duly.schedule.keys import parse_key
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.spec import Schedule, daily
 from duly.store.lock import begin_pulse, lock_path
+from duly.store.postgres import PostgresStore
+from duly.store.protocol import Store
 from duly.store.sqlite import SqliteStore
 from duly.testing.clock import HandClock
 from duly.times import MINUTE
@@ -43,11 +49,17 @@ WORD = Word("ops@example", "looked into it")
 class Book:
     """One ledger in a file, at the morning of 2026-10-06 unless told otherwise."""
 
-    def __init__(self, path: Path, *, at: str = "2026-10-06T03:00:00Z") -> None:
+    store: Store
+
+    def __init__(self, path: Path | str, *, at: str = "2026-10-06T03:00:00Z") -> None:
         self.path = str(path)
         self.clock = HandClock(self.path, at=at)
-        self.store = SqliteStore(self.path)
+        self.store = self.open()
         self._declared: dict[str, Declaration] = {}
+
+    def open(self) -> Store:
+        """The ledger, as a process opens it."""
+        return SqliteStore(self.path)
 
     # -- jobs and attempts ----------------------------------------------------------------------------------------------
 
@@ -244,6 +256,50 @@ class Book:
         """All that is recorded of runs, to tell that nothing changed."""
         tables = ("duly_run", "duly_attempt", "duly_renewal", "duly_skipped", "duly_text")
         return {table: self.rows(f"select * from {table}") for table in tables}
+
+
+class PostgresBook(Book):
+    """The same stories on PostgreSQL: no file, no pulse; the lease alone says whether a holder may be alive."""
+
+    def open(self) -> Store:
+        return PostgresStore(self.path)
+
+    def hold_pulse(self, claim: Claim) -> int:
+        pytest.skip("on PostgreSQL a holder shows no pulse: the lease alone decides")
+
+    def rows(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.path) as connection:
+            return connection.execute(_on_postgres(sql), parameters).fetchall()
+
+    def amend(self, sql: str, *parameters: object) -> None:
+        with psycopg.connect(self.path) as connection:
+            connection.execute(_on_postgres(sql), parameters)
+
+    def runs(self, job: str = "export") -> list[tuple[str, str]]:
+        return self.rows(
+            """select to_char(nominal, 'YYYY-MM-DD"T"HH24:MI:SS'), state
+                 from duly_run_readable where job = ? order by nominal, revision""",
+            job,
+        )
+
+    def ranges(self) -> list[tuple[str, str]]:
+        return self.rows(
+            "select to_char(to_timestamp(from_nominal / 2) at time zone 'UTC', 'YYYY-MM-DD'), "
+            "to_char(to_timestamp(to_nominal / 2) at time zone 'UTC', 'YYYY-MM-DD') "
+            "from duly_skipped order by from_nominal"
+        )
+
+    @contextmanager
+    def no_commit(self) -> Iterator[None]:
+        """Nothing that is on record changes in here. (Who else commits in the server is not ours to see.)"""
+        tables = ("duly_job", "duly_line", "duly_event")
+        before = [self.everything(), *(self.rows(f"select * from {table}") for table in tables)]
+        yield
+        assert [self.everything(), *(self.rows(f"select * from {table}") for table in tables)] == before
+
+
+def _on_postgres(sql: str) -> LiteralString:
+    return re.sub(r"\bduly_(\w+)", r"duly.\1", sql.replace("%", "%%").replace("?", "%s"))
 
 
 def let_die(pulse: int) -> None:

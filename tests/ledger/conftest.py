@@ -1,4 +1,4 @@
-"""A ledger for each story."""
+"""A ledger for each story, on each database."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.books import Book
+from tests.books import Book, PostgresBook
+from tests.servers import Server
 
 
-@pytest.fixture
-def book(tmp_path: Path) -> Book:
+@pytest.fixture(params=["sqlite", "postgres"])
+def book(request: pytest.FixtureRequest, tmp_path: Path) -> Book:
     """An empty ledger, at three in the morning of 2026-10-06 in UTC."""
-    return Book(tmp_path / "jobs.db")
+    if request.param == "sqlite":
+        return Book(tmp_path / "jobs.db")
+    server: Server = request.getfixturevalue("server")
+    return PostgresBook(server.new_database())

@@ -148,9 +148,8 @@ def test_a_key_of_a_job_that_was_never_scheduled_makes_its_run(book: Book) -> No
     claim = book.ask_key("charge:2026-10-05[Europe/Berlin]")
 
     assert isinstance(claim, Claim)
-    assert book.rows("select job, zone, grain, nominal, due from duly_run_readable") == [
-        ("charge", "Europe/Berlin", "day", "2026-10-05T00:00:00", None)
-    ]
+    assert book.runs("charge") == [("2026-10-05T00:00:00", "running")]
+    assert book.rows("select zone, grain, due from duly_run_readable") == [("Europe/Berlin", "day", None)]
 
 
 def test_a_window_of_an_unknown_job_is_refused(book: Book) -> None:

@@ -50,7 +50,8 @@ ONCE_ABSENT = Statement(
 insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
        opened_at, payload, failures, settled_at, first_started_at, attempt_id, started_at, lease_until,
        contract, owner, trigger)
-select s.id, :nominal, :revision, 'completed', 1, cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
+select s.id, :nominal, :revision, 'completed', 1,
+       cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
        :resolution, cast(:version as integer),
        {now}, coalesce(:payload, 'none'), 0, {now}, {now}, :attempt_id, {now}, {now},
        'transactional', :owner, :trigger

@@ -70,7 +70,8 @@ CLAIM_ABSENT = Statement(
     """
 insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
        opened_at, payload, failures, first_started_at, attempt_id, started_at, lease_until, contract, owner, trigger)
-select s.id, :nominal, :revision, 'running', 1, cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
+select s.id, :nominal, :revision, 'running', 1,
+       cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
        :resolution, cast(:version as integer),
        {now}, coalesce(:payload, 'none'), 0, {now}, :attempt_id, {now}, {now} + :lease, :contract, :owner, :trigger
   from duly_series s

@@ -11,7 +11,8 @@ import sqlite3
 
 from duly.errors import LedgerTooNew, NoLedger, NoTransaction, WrongLedger
 from duly.ledger.ask import drive
-from duly.store.sqlite import SCHEMA, Answers, translated
+from duly.store import SCHEMA
+from duly.store.sqlite import Answers, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

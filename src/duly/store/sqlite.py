@@ -24,6 +24,8 @@ from duly.errors import (
     TransactionOwned,
 )
 from duly.ledger.ask import Ask, Statement, drive
+from duly.store import BUSY_SECONDS as BUSY_SECONDS
+from duly.store import SCHEMA
 from duly.store.lock import WriterLock, has_pulse, lock_path
 
 TYPE_CHECKING = False
@@ -41,8 +43,6 @@ else:
     # import, would cost a wrapper a quarter of its start.
     import _sqlite3 as sqlite3
 
-SCHEMA = 1  # the newest schema that this release knows; it writes a ledger whose min_writer is at most this
-BUSY_SECONDS = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.01
 
 # File systems whose locks SQLite cannot trust ("How To Corrupt An SQLite Database File", section 2.1).
@@ -296,7 +296,7 @@ class SqliteStore:
             connection.close()
 
     def _create(self) -> dict[str, str]:
-        from duly.store.migrations import create  # needed once in a ledger's life
+        from duly.store.migrations.sqlite import create  # needed once in a ledger's life
 
         return create(self.path, busy_seconds=self.busy_seconds)
 

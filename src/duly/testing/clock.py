@@ -7,52 +7,54 @@ that no test has to wait. Lock and busy time-outs stay real.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from duly.store.lock import WriterLock
-from duly.store.migrations import create
-from duly.store.sqlite import BUSY_SECONDS, begin, commit, connect, while_busy
+from duly.ledger.ask import Statement, count
 from duly.times import parse_duration, parse_instant
+
+if TYPE_CHECKING:
+    from duly.store.protocol import Store
+
+SET = Statement("set_clock", "update duly_clock set at = :at")
+
+ADVANCE = Statement("advance_clock", "update duly_clock set at = at + :by")
 
 
 class HandClock:
-    """The clock of the ledger at a path, made if it is not there. Raises `ValueError` for a ledger with a real clock."""
+    """The clock of a ledger, which is made if it is not there: the path of a file, or the URL of a PostgreSQL database.
 
-    def __init__(self, path: str, *, at: str | int | None = None) -> None:
-        self._path = os.path.abspath(path)
-        facts = create(self._path, clock="hand")
-        if facts["clock"] != "hand":
-            raise ValueError(f"{path} is a ledger with a clock of its own")
+    Raises `ValueError` for a ledger with a real clock.
+    """
+
+    def __init__(self, ledger: str, *, at: str | int | None = None) -> None:
+        self._store = _open(str(ledger))
+        if not self._store.clock_by_hand:
+            raise ValueError(f"{ledger} is a ledger with a clock of its own")
         if at is not None:
             self.set(at)
 
     def now(self) -> int:
         """The instant it shows, in microseconds."""
-        connection = connect(self._path)
-        try:
-            read = "select at from duly_clock"
-            instant: int = while_busy(lambda: connection.execute(read).fetchone(), seconds=BUSY_SECONDS)[0]
-        finally:
-            connection.close()
-        return instant
+        return self._store.now()
 
     def set(self, at: str | int) -> None:
         """Set it to an instant: microseconds, or ISO text with an offset or `Z`."""
-        self._write("update duly_clock set at = ?", parse_instant(at) if isinstance(at, str) else at)
+        self._store.write(count(SET, at=parse_instant(at) if isinstance(at, str) else at))
 
     def advance(self, by: str | int) -> None:
         """Move it forward by a duration: microseconds, or text as `15m`."""
-        self._write("update duly_clock set at = at + ?", parse_duration(by) if isinstance(by, str) else by)
+        self._store.write(count(ADVANCE, by=parse_duration(by) if isinstance(by, str) else by))
 
-    def _write(self, sql: str, value: int) -> None:
-        connection = connect(self._path)
-        lock = WriterLock(self._path)
-        try:
-            begin(connection, lock, path=self._path, seconds=10)
-            try:
-                connection.execute(sql, (value,))
-                commit(connection, seconds=10)
-            finally:
-                lock.release()
-        finally:
-            connection.close()
-            lock.close()
+
+def _open(ledger: str) -> Store:
+    if ledger.startswith(("postgresql://", "postgres://")):
+        from duly.store.migrations import postgres
+        from duly.store.postgres import PostgresStore
+
+        postgres.create(ledger, clock="hand")
+        return PostgresStore(ledger)
+    from duly.store.migrations import sqlite
+    from duly.store.sqlite import SqliteStore
+
+    sqlite.create(os.path.abspath(ledger), clock="hand")
+    return SqliteStore(ledger)

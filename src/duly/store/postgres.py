@@ -1,0 +1,232 @@
+"""The ledger on PostgreSQL: connections, transactions, and the answers to what an operation asks.
+
+A write is a transaction at READ COMMITTED, so that a look after a write sees what rivals have committed; the guards of the
+statements decide, row locks only order who waits. All locks end with their transaction, so that a pooler in transaction
+mode may stand between. The lease alone says whether a holder may be alive: processes of other hosts cannot be looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
+
+import psycopg
+from psycopg import errors as pg
+
+from duly.errors import (
+    Conflict,
+    DulyError,
+    LedgerBusy,
+    LedgerCorrupt,
+    LedgerTooNew,
+    LedgerUnavailable,
+    LedgerUnwritable,
+    NoLedger,
+    TransactionOwned,
+)
+from duly.ledger.ask import Ask, Statement, drive
+from duly.store import BUSY_SECONDS, SCHEMA
+
+if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
+
+T = TypeVar("T")
+
+
+CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # now() stands still inside a transaction (I4)
+CLOCK_BY_HAND = "(select at from duly.clock)"
+
+
+def redacted(url: str) -> str:
+    """A ledger's URL without its password."""
+    return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:…@", url)
+
+
+def translated(error: psycopg.Error, *, name: str) -> DulyError:
+    """What an error of PostgreSQL means. Of the error its SQLSTATE is told, never its detail, which may hold data."""
+    state = error.sqlstate or ""
+    if isinstance(error, (pg.SerializationFailure, pg.DeadlockDetected)):
+        return Conflict(f"the transaction met another one ({state}); roll back and try the whole transaction again")
+    if isinstance(error, (pg.LockNotAvailable, pg.QueryCanceled)):
+        return LedgerBusy(f"the ledger {name} stayed busy; nothing was decided. Try again")
+    if isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedFunction)):
+        return NoLedger(f"{name} holds no ledger; make one with `duly db create`")
+    if isinstance(error, (pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege, pg.DiskFull)):
+        return LedgerUnwritable(f"the ledger {name} cannot be written ({type(error).__name__})")
+    if isinstance(error, (pg.DataCorrupted, pg.IndexCorrupted)):
+        return LedgerCorrupt(f"the ledger {name} is damaged ({state})")
+    return LedgerUnavailable(f"the ledger {name} cannot be reached ({state or type(error).__name__})")
+
+
+# -- answering ----------------------------------------------------------------------------------------------------------
+
+_TABLE = re.compile(r"\bduly_(\w+)")
+_PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
+
+
+class Answers:
+    """Answers what an operation asks on one connection, inside whatever transaction that is in."""
+
+    def __init__(self, connection: psycopg.Connection[Any], *, clock_by_hand: bool) -> None:
+        self._connection = connection
+        self._clock = CLOCK_BY_HAND if clock_by_hand else CLOCK
+
+    def now(self) -> int:
+        """The instant by the database's clock, or by the one that a test set by hand."""
+        row = self._cursor().execute(trusted(f"select {self._clock}")).fetchone()
+        assert row is not None
+        instant: int = row[0]
+        return instant
+
+    def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
+        # A caller's row factory is none of our rows' business.
+        return psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row)
+
+    def __call__(self, ask: Ask) -> object:
+        if ask.statement is None:
+            return self.now() if ask.want == "now" else False
+        cursor = self._cursor()
+        try:
+            cursor.execute(render(ask.statement, self._clock), ask.parameters)
+        except psycopg.IntegrityError:
+            if ask.statement.refuses is None:
+                raise
+            raise ask.statement.refuses from None
+        if ask.want == "one":
+            return cursor.fetchone()
+        return cursor.rowcount if ask.want == "count" else cursor.fetchall()
+
+
+_rendered: dict[tuple[Statement, str], LiteralString] = {}
+
+
+def render(statement: Statement, clock: str) -> LiteralString:
+    """A statement's text for PostgreSQL, with its tables in the schema duly."""
+    ready = _rendered.get((statement, clock))
+    if ready is None:
+        sql = _PARAMETER.sub(r"%(\1)s", _TABLE.sub(r"duly.\1", statement.sql.replace("%", "%%")))
+        tokens: Mapping[str, str] = {
+            "{now}": clock,
+            "{or_rollback}": "",
+            "{share}": "for key share",
+            "{lock}": "for no key update",
+        }
+        for token, text in tokens.items():
+            sql = sql.replace(token, text)
+        ready = _rendered[statement, clock] = trusted(sql)
+    return ready
+
+
+def trusted(sql: str) -> LiteralString:
+    """SQL that is put together from constants of ours; every value is bound."""
+    return cast(LiteralString, sql)  # type: ignore[redundant-cast]  # to mypy LiteralString is str; to others it is not
+
+
+# -- the store ----------------------------------------------------------------------------------------------------------
+
+
+class PostgresStore:
+    """One ledger in the schema duly of a PostgreSQL database. Each thread gets a connection of its own.
+
+    `busy_seconds` is how long a statement waits for a lock before it raises `LedgerBusy`. Raises `NoLedger` (tables are
+    made by `duly db create`, never implicitly), `LedgerUnavailable` or `LedgerTooNew`.
+    """
+
+    def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._url = url
+        self.path = redacted(url)
+        self.busy_seconds = busy_seconds
+        self._sessions = threading.local()
+        try:
+            facts = facts_of(self.session.connection)
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+        if int(facts["min_writer"]) > SCHEMA:
+            raise LedgerTooNew
+        self.ledger_id = facts["ledger_id"]
+        self.namespace = facts["namespace"]
+        self.clock_by_hand = facts["clock"] == "hand"
+        self.session.answers = Answers(self.session.connection, clock_by_hand=self.clock_by_hand)
+
+    clock_by_hand = False
+
+    @property
+    def session(self) -> Session:
+        """This thread's session, opened when it is first asked for, anew in a forked child or when it is broken."""
+        session: Session | None = getattr(self._sessions, "session", None)
+        if session is None or session.pid != os.getpid() or session.connection.broken or session.connection.closed:
+            session = self._sessions.session = Session(self._url, self.path, clock_by_hand=self.clock_by_hand)
+        return session
+
+    def read(self, operation: Operation[T]) -> T:
+        """Run an operation that only looks, in one snapshot, without a lock and without a commit to flush."""
+        return self._run(operation, "begin isolation level repeatable read read only")
+
+    def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
+        """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come.
+
+        Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
+        loss loses nothing.
+        """
+        if getattr(self._sessions, "owned", None) is not None and self._sessions.owned.is_open:
+            raise TransactionOwned("this thread's run.tx is open; do this before it, or after the run")
+        wait = int((busy_seconds or self.busy_seconds) * 1000)
+        beginning = f"begin isolation level read committed; set local lock_timeout = {wait}"
+        return self._run(operation, beginning if durable else f"{beginning}; set local synchronous_commit = off")
+
+    def _run(self, operation: Operation[T], beginning: str) -> T:
+        try:
+            session = self.session
+            connection = session.connection
+            connection.execute(trusted(beginning))
+            try:
+                result = drive(operation, session.answers)
+                connection.execute("commit")
+            except BaseException:
+                if not connection.broken:
+                    connection.execute("rollback")
+                raise
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+        finally:
+            operation.close()
+        return result
+
+    def now(self) -> int:
+        """The ledger's instant."""
+        try:
+            return self.session.answers.now()
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+
+    def close(self) -> None:
+        """Close this thread's connections. The store may be used again."""
+        session: Session | None = getattr(self._sessions, "session", None)
+        if session is not None:
+            session.connection.close()
+            del self._sessions.session
+
+
+class Session:
+    """One thread's connection to the ledger."""
+
+    def __init__(self, url: str, name: str, *, clock_by_hand: bool) -> None:
+        self.pid = os.getpid()
+        try:
+            self.connection: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True, application_name="duly")
+        except psycopg.Error as e:
+            raise translated(e, name=name) from e
+        self.answers = Answers(self.connection, clock_by_hand=clock_by_hand)
+
+    def __del__(self) -> None:
+        if self.pid == os.getpid() and hasattr(self, "connection"):
+            self.connection.close()
+
+
+def facts_of(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    """The facts of a ledger: schema, min_writer, ledger_id, namespace, clock. Raises an error of psycopg without one."""
+    cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
+    return dict(cursor.execute("select name, value from duly.meta").fetchall())

