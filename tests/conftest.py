@@ -1,4 +1,4 @@
-"""Every test sees the pinned tzdata, not the system's copy: the facts about zones in these tests are those of one release."""
+"""Every test sees the pinned tzdata, not the system's copy: what tests know of zones is true of one release."""
 
 import os
 import zoneinfo

@@ -3,21 +3,23 @@
 An *instant* is an integer: microseconds since 1970-01-01T00:00:00Z. A *civil second* is an integer too: what a wall
 clock shows, counted as if it stood in UTC. All comparison is between instants; Python compares two datetimes of one
 zone by wall clock, ignoring which pass of a repeated hour they belong to.
+
+Datetimes are imported where they are used: a wrapper in UTC never needs one.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 from duly.errors import ScheduleError, TimeInvalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NAIVE_EPOCH = datetime(1970, 1, 1)
 _UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 
 
@@ -58,29 +60,14 @@ def civil_text(civil: int) -> str:
 class Zone:
     """A time zone of the IANA database, spelled as it was written. Raises `ScheduleError` (bad_zone) for an unknown name.
 
-    `Zone("UTC")` answers without loading the database: most of a wrapper's start would go there.
+    `Zone("UTC")` answers without loading the database, or a datetime: most of a wrapper's start would go there.
     """
 
     __slots__ = ("_info", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        if name == "UTC":
-            self._info = UTC
-            return
-        from zoneinfo import ZoneInfo
-
-        try:
-            # ZoneInfo("localtime") and an absolute path would name whatever this host has; a schedule must not.
-            if not name or name[0] == "/" or name == "localtime" or ".." in name:
-                raise ValueError(name)
-            self._info = ZoneInfo(name)  # type: ignore[assignment]  # both are tzinfo
-        except (OSError, ValueError, LookupError) as e:
-            raise ScheduleError(
-                f"zone: there is no time zone {name!r}; write one of the IANA database, as Europe/Berlin or UTC",
-                code="bad_zone",
-                token=name,
-            ) from e
+        self._info: tzinfo | None = None if name == "UTC" else _zone_info(name)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Zone) and self.name == other.name
@@ -93,9 +80,9 @@ class Zone:
 
     def offset_at(self, second: int) -> int:
         """Seconds east of UTC at an instant given in whole seconds since the epoch."""
-        if self._info is UTC:
+        if self._info is None:
             return 0
-        offset = (_EPOCH + timedelta(seconds=second)).astimezone(self._info).utcoffset()
+        offset = self.local(second * SECOND).utcoffset()
         assert offset is not None  # a zone of the database always has one
         return round(offset.total_seconds())
 
@@ -104,9 +91,9 @@ class Zone:
 
         Equal: it exists once. First greater: it is repeated. First smaller: it does not exist (PEP 495).
         """
-        if self._info is UTC:
+        if self._info is None:
             return 0, 0
-        local = (_NAIVE_EPOCH + timedelta(seconds=civil)).replace(tzinfo=self._info)
+        local = as_datetime(civil * SECOND).replace(tzinfo=self._info)
         first, second = local.utcoffset(), local.replace(fold=1).utcoffset()
         assert first is not None
         assert second is not None
@@ -114,11 +101,30 @@ class Zone:
 
     def local(self, instant: int) -> datetime:
         """An instant in this zone's local time, with its offset."""
-        return (_EPOCH + timedelta(microseconds=instant)).astimezone(self._info)
+        moment = as_datetime(instant)
+        return moment if self._info is None else moment.astimezone(self._info)
 
     def local_text(self, instant: int) -> str:
         """An instant in this zone's local time as ISO text with offset, `2026-10-25T02:00:00+01:00`."""
+        if self._info is None:
+            return f"{civil_text(instant // SECOND)}+00:00"
         return self.local(instant).isoformat(timespec="seconds")
+
+
+def _zone_info(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo
+
+    try:
+        # ZoneInfo("localtime") and an absolute path would name whatever this host has; a schedule must not.
+        if not name or name[0] == "/" or name == "localtime" or ".." in name:
+            raise ValueError(name)
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError) as e:
+        raise ScheduleError(
+            f"zone: there is no time zone {name!r}; write one of the IANA database, as Europe/Berlin or UTC",
+            code="bad_zone",
+            token=name,
+        ) from e
 
 
 # -- instants -----------------------------------------------------------------------------------------------------------
@@ -126,14 +132,18 @@ class Zone:
 
 def as_datetime(instant: int) -> datetime:
     """An instant as an aware datetime in UTC."""
-    return _EPOCH + timedelta(microseconds=instant)
+    from datetime import UTC, datetime, timedelta
+
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)
 
 
 def from_datetime(moment: datetime) -> int:
     """An aware datetime as an instant. Raises `TimeInvalid` for a naive one: it names no instant."""
+    from datetime import timedelta
+
     if moment.tzinfo is None:
         raise TimeInvalid(f"{moment.isoformat()} has no offset, so it names no instant; give it a zone")
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - as_datetime(0)) // timedelta(microseconds=1)
 
 
 def instant_text(instant: int) -> str:
@@ -145,6 +155,8 @@ def instant_text(instant: int) -> str:
 
 def parse_instant(text: str) -> int:
     """An instant from ISO 8601 text with an offset or `Z`. Raises `TimeInvalid`."""
+    from datetime import datetime
+
     try:
         return from_datetime(datetime.fromisoformat(text))
     except ValueError as e:

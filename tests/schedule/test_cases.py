@@ -1,4 +1,4 @@
-"""The shared time cases: bug reports of other schedulers and derivations, verified with tzdata 2026f. See cases/README.md."""
+"""The shared time cases: bug reports of other schedulers, and derivations. See tests/cases/README.md."""
 
 from __future__ import annotations
 
@@ -114,7 +114,9 @@ def test_a_fire_answers_for_the_time_since_the_fire_before(case: Case) -> None:
 
     fires = list(islice(schedule.after(parse_instant(case["from"])), len(expected) + 1))
 
-    assert [(instant_text(o.start), instant_text(o.end)) for o in fires[1:]] == [(w["start"], w["end"]) for w in expected]
+    assert [(instant_text(o.start), instant_text(o.end)) for o in fires[1:]] == [
+        (w["start"], w["end"]) for w in expected
+    ]
     assert [nominal_text("fire", o.nominal, schedule.zone) for o in fires[:-1]] == [w["label"] for w in expected]
 
 

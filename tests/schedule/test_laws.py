@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from duly.schedule import spec
@@ -27,6 +27,7 @@ def test_windows_tile_time_and_come_in_order(given: tuple[Schedule, int]) -> Non
     schedule, instant = given
 
     found = list(islice(schedule.after(instant), 12))
+    assume(found)  # what falls into the gap of each year and is skipped has none
 
     assert instant < found[0].due
     for one, next_one in pairwise(found):
@@ -51,6 +52,8 @@ def test_before_is_after_read_backwards(given: tuple[Schedule, int]) -> None:
 
     later = list(islice(schedule.after(instant), 9))
     earlier = list(islice(schedule.before(instant), 3))
+    assume(later)
+    assume(earlier)
 
     assert list(islice(schedule.before(later[-1].due), 12)) == later[::-1] + earlier
     assert list(islice(schedule.after(earlier[-1].due - 1), 12)) == earlier[::-1] + later
@@ -91,16 +94,20 @@ def test_a_schedule_comes_back_from_its_spec(given: tuple[Schedule, int]) -> Non
 
 
 def clock_of(zone: str, instant: int) -> list[tuple[int, datetime]]:
-    """Each half minute for 36 hours around an instant, with what the zone's clocks show (Monrovia's changed on a half)."""
+    """Each half minute for 36 hours around an instant, with what clocks show (Monrovia's were changed on a half)."""
     info = ZoneInfo(zone)
     first = instant // SECOND // 30 * 30 - 18 * 3600
     utc = datetime(1970, 1, 1, tzinfo=UTC)
-    return [(second, (utc + timedelta(seconds=second)).astimezone(info)) for second in range(first, first + 36 * 3600, 30)]
+    return [
+        (second, (utc + timedelta(seconds=second)).astimezone(info)) for second in range(first, first + 36 * 3600, 30)
+    ]
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), zones, clocks)
-def test_a_day_begins_when_the_clock_first_shows_its_beginning_or_later(data: st.DataObject, zone: str, offset: str) -> None:
+def test_a_day_begins_when_the_clock_first_shows_its_beginning_or_later(
+    data: st.DataObject, zone: str, offset: str
+) -> None:
     instant = data.draw(instants(zone))
     clock = clock_of(zone, instant)
     days = spec.daily(zone, offset=offset).rules
@@ -123,7 +130,9 @@ def test_a_day_begins_when_the_clock_first_shows_its_beginning_or_later(data: st
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), zones, minutes, hours)
-def test_a_wildcard_line_fires_whenever_the_clock_shows_it(data: st.DataObject, zone: str, minute: str, hour: str) -> None:
+def test_a_wildcard_line_fires_whenever_the_clock_shows_it(
+    data: st.DataObject, zone: str, minute: str, hour: str
+) -> None:
     instant = data.draw(instants(zone))
     clock = clock_of(zone, instant)
     schedule = spec.cron(f"{minute} {hour} * * *", zone=zone, gap="skip", fold="both")

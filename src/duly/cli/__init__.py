@@ -1,1 +1,23 @@
-"""The command line: one module per command, all alike."""
+"""The command line: one module per command, all alike. This file is on the path of every `duly exec`, so it imports
+nothing: `exec` is called before the parser of arguments, or anything else, is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (without the program's name) and answer its exit code."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words and words[0] == "exec":
+        from duly.cli.exec import run
+
+        return run(words[1:])
+    from duly.cli.dispatch import dispatch
+
+    return dispatch(words)

@@ -6,17 +6,22 @@ schedule in force; a key of an earlier zone or grain still finds its series. Not
 
 from __future__ import annotations
 
-from duly.errors import UnknownJob, UnknownRun, UnknownScope, WindowInvalid
-from duly.ledger.ask import Statement, every, one
+from duly.errors import KeyInvalid, TimeInvalid, UnknownJob, UnknownRun, UnknownScope, WindowInvalid
+from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.records import SERIES_COLUMNS, Known, Run, RunId, Series
 from duly.ledger.register import FIND_ADHOC, FIND_SERIES, find, scheduled
+from duly.ledger.spells import find_nominal, lookup, spells_of
 from duly.ledger.take import look, look_newest
 from duly.records import record
 from duly.schedule.keys import RunKey, nominal_text
+from duly.times import SECOND, Zone, civil_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
+
+# Dates in the schedule's zone, by the ledger's clock.
+DAYS_BACK = {"today": 0, "yesterday": 1}
 
 ADHOC_ID = Statement("adhoc_id", "select id from duly_adhoc where series = :series and nominal = :nominal")
 
@@ -71,14 +76,27 @@ async def known_or_raise(name: str, scope: str) -> Known:
 
 
 async def by_window(name: str, scope: str, window: str) -> Addressed:
-    """The run of a window as people write it, `2026-10-05`, `2026-W41`, `2026-10-25T02~2`.
+    """The run of a window as people write it, `2026-10-05`, `2026-W41`, `2026-10-25T02~2`, `yesterday`.
 
-    Raises `UnknownJob`, `UnknownScope`, `WindowInvalid` (off the grid; the nearest are named) or `KeyInvalid`.
+    Raises `UnknownJob`, `UnknownScope` or `WindowInvalid` (off the grid; the nearest are named).
     """
     known = await known_or_raise(name, scope)
     schedule, _, series = scheduled(known)
-    occurrence = schedule.lookup(window)
+    if window in DAYS_BACK:
+        window = date_text(Zone(schedule.zone), await now(), DAYS_BACK[window])
+    try:
+        occurrence = lookup(await spells_of(known), window)
+    except (KeyInvalid, TimeInvalid) as e:
+        newest = next(schedule.before(await now()), None)
+        example = "" if newest is None else f"; write it like {nominal_text(series.grain, newest.nominal, series.zone)}"
+        raise WindowInvalid(f"window: {window!r} cannot be read ({e}){example}") from e
     return await _addressed(known, series, occurrence.nominal, None, occurrence)
+
+
+def date_text(zone: Zone, instant: int, days_back: int) -> str:
+    """The date in a zone at an instant, so many days back. Pure."""
+    second = instant // SECOND
+    return civil_text(second + zone.offset_at(second) - days_back * 86_400)[:10]
 
 
 async def by_key(key: RunKey) -> Addressed:
@@ -95,11 +113,12 @@ async def by_key(key: RunKey) -> Addressed:
         raise WindowInvalid(_other_series(known, key))
     if known.series is None or series.id != known.series.id:
         return await _addressed(known, series, key.nominal, key.revision, None)
-    occurrence = scheduled(known)[0].find(key.nominal)
+    spells = await spells_of(known)
+    occurrence = find_nominal(spells, key.nominal)
     found = await _addressed(known, series, key.nominal, key.revision, occurrence)
     if occurrence is None and found.row is None:
         # The look-up by text knows the neighbours and says so.
-        scheduled(known)[0].lookup(nominal_text(key.grain, key.nominal, key.zone))
+        lookup(spells, nominal_text(key.grain, key.nominal, key.zone))
     return found
 
 

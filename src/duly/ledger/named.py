@@ -6,20 +6,21 @@ failure that waits for a person. An ad-hoc run lies outside the schedule and nev
 
 from __future__ import annotations
 
-from duly.errors import Misuse, Refused, WindowInvalid
+from duly.errors import Misuse, Refused, UnknownRun, WindowInvalid
 from duly.ledger.address import Addressed, by_key, by_window, find_revision, key_of
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
 from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refusal_of, series_of
 from duly.ledger.take import look, look_first, take
 from duly.records import record
-from duly.schedule.keys import RunKey
+from duly.schedule.keys import RunKey, check_adhoc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import TypeAlias, TypeVar
 
     from duly.ledger.records import Series
 
+    T = TypeVar("T")
     Answer: TypeAlias = Claim | AlreadyCompleted | Busy | NotDue | Refused | Misuse
 
 
@@ -31,6 +32,20 @@ class Named:
     key: RunKey
     answer: Answer
     row: Run | None
+
+
+def about(key: RunKey, answer: T) -> T:
+    """The answer; a refusal says which run it is about, and where to look."""
+    if isinstance(answer, Refused):
+        answer.args = (f"{key}: {answer}",)
+        answer.next_step = answer.next_step or f"duly explain {words_of(key)}"
+    return answer
+
+
+def words_of(key: RunKey) -> str:
+    """JOB WINDOW, as a person would type it in the next command; an ad-hoc run has only its key."""
+    scope = f" --scope {key.scope}" if key.scope else ""
+    return str(key) if key.adhoc else f"{key.job} {key.middle}{scope}"
 
 
 async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> Named | Refused | Misuse | None:
@@ -59,7 +74,20 @@ async def take_window(declared: Declaration, window: str, claimer: Claimer) -> N
         return WindowInvalid(f"{addressed.key} lies in a series that the schedule in force no longer counts by")
     answer = await take(known.job, known.line, series, addressed.occurrence, addressed.run, claimer)
     row = await look(addressed.run) if isinstance(answer, Claim) else addressed.row
-    return Named(known, addressed.key, answer, row)
+    return Named(known, addressed.key, about(addressed.key, answer), row)
+
+
+async def peek_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Named | Refused | Misuse | None:
+    """What a plain look can say of a run outside the schedule; as `peek_window`."""
+    known = await find(declared.job, declared.scope)
+    if known is None or not is_complete(known, declared):
+        return None
+    try:
+        addressed = await by_key(RunKey(declared.job, declared.scope, "adhoc", 0, "", None, adhoc))
+    except UnknownRun:
+        return None
+    answer = await look_first(addressed.run, claimer)
+    return None if answer is None else Named(known, addressed.key, answer, addressed.row)
 
 
 async def _named(declared: Declaration, window: str) -> Addressed:
@@ -76,7 +104,7 @@ async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Name
         assert known.line is not None
         assert known.series is not None
         answer = await take(known.job, known.line, known.series, addressed.occurrence, addressed.run, claimer)
-        return Named(known, addressed.key, answer, await look(addressed.run))
+        return Named(known, addressed.key, about(addressed.key, answer), await look(addressed.run))
     registered = await declare(declared, unscheduled=True)
     if isinstance(registered, (Refused, Misuse)):
         return registered
@@ -88,7 +116,8 @@ async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Name
 async def take_adhoc(
     declared: Declaration, adhoc: str, claimer: Claimer, *, revision: int | None = None
 ) -> Named | Refused | Misuse:
-    """Take a run outside the schedule, under an id that a retry passes back."""
+    """Take a run outside the schedule, under an id that a retry passes back. Raises `NameInvalid` for one that is none."""
+    check_adhoc(adhoc)
     known = await declare(declared, unscheduled=True)
     if isinstance(known, (Refused, Misuse)):
         return known
@@ -102,4 +131,5 @@ async def _take_placed(known: Known, series: Series, nominal: int, revision: int
     assert known.line is not None
     run, _ = await find_revision(series, nominal, revision)
     answer = await take(known.job, known.line, series, None, run, claimer)
-    return Named(known, await key_of(run), answer, await look(run))
+    key = await key_of(run)
+    return Named(known, key, about(key, answer), await look(run))

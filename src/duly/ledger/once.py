@@ -12,6 +12,7 @@ from duly.errors import (
     NotAllowed,
     OutcomeUnknown,
     PayloadConflict,
+    Refused,
     RunBusy,
     RunFailed,
     RunSkipped,
@@ -22,6 +23,7 @@ from duly.ledger import states
 from duly.ledger.address import find_revision
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE
+from duly.ledger.named import about
 from duly.ledger.records import Claimer, Known, Run, RunId, Series
 from duly.ledger.register import ADD_JOB, ADD_LINE, DEFAULTS, adhoc_nominal, find, scheduled, series_of
 from duly.ledger.take import (
@@ -79,6 +81,13 @@ async def once(key: RunKey, claimer: Claimer) -> bool:
     `OutcomeUnknown`, `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon` or, where a schedule is known,
     `WindowInvalid`; none of them breaks the caller's transaction.
     """
+    try:
+        return await _once_by_key(key, claimer)
+    except Refused as refusal:
+        raise about(key, refusal) from None
+
+
+async def _once_by_key(key: RunKey, claimer: Claimer) -> bool:
     await count(ADD_JOB, name=key.job, **{**DEFAULTS, "contract": "transactional"})
     known = await _line_for(key)
     series, nominal, occurrence = await _place(known, key)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from duly.errors import Misuse, Refused
 from duly.ledger import states
 from duly.ledger.address import key_of
-from duly.ledger.ask import Statement, count, every, now
+from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
     LEASES,
@@ -26,12 +26,12 @@ from duly.ledger.records import (
     RunId,
     Series,
 )
-from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of, scheduled
+from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
+from duly.ledger.spells import Spell, spell_in_force
 from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, take
 from duly.records import record
 from duly.schedule.keys import RunKey
 from duly.schedule.occurrence import Occurrence
-from duly.schedule.spec import Schedule
 
 # How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
 OPEN_AT_ONCE = 2_000
@@ -64,6 +64,11 @@ select from_nominal, to_nominal
   from duly_skipped
  where series = :series and from_nominal <= :last and to_nominal > :first
 """,
+)
+
+NEWEST_DUE = Statement(
+    "newest_due",
+    "select nominal from duly_run where series = :series and due <= :as_of order by nominal desc limit 1",
 )
 
 OPEN_IF_ABSENT = Statement(
@@ -116,6 +121,7 @@ class Owed:
     dropped_beyond: int | None  # … to this one, exclusive
     opened_until: int
     next_due: int | None
+    newest: int | None = None  # the nominal of the newest that is due, where anything is unsettled or new
 
     @property
     def changes_the_ledger(self) -> bool:
@@ -130,19 +136,21 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     if not unsettled and (line.next_due is None or line.next_due > as_of) and line.opened_until is not None:
         # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.
         return Owed([], [], [], None, None, line.opened_until, line.next_due)
-    schedule, line, series = scheduled(known)
-    coming = _come_due(schedule, line, series, known.job.catch_up, as_of)
-    fresh = await _without_rows(series, coming.occurrences) if coming.occurrences else []
+    spell = spell_in_force(known)
+    series = known.series
+    assert series is not None
+    coming = _come_due(spell, line, series, known.job.catch_up, as_of)
+    fresh = await without_rows(series, coming.occurrences)
+    newest = await _newest_nominal(spell, series, as_of)
     if known.job.catch_up == "each":
-        return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due)
-    newest = next(schedule.before(as_of), None)
+        return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due, newest)
     kept: list[Run] = []
     dropped: list[Run] = []
     for run in unsettled:
-        stays = _stays_owed(run) or (newest is not None and _is(run, series, newest))
+        stays = _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)
         (kept if stays else dropped).append(run)
     first, beyond = coming.dropped or (None, None)
-    return Owed(kept, fresh, dropped, first, beyond, coming.until, coming.next_due)
+    return Owed(kept, fresh, dropped, first, beyond, coming.until, coming.next_due, newest)
 
 
 def _due_by(run: Run, as_of: int) -> bool:
@@ -154,8 +162,12 @@ def _stays_owed(run: Run) -> bool:
     return run.state in (states.RUNNING, states.UNKNOWN) or run.waits_for_a_person or run.asked_at is not None
 
 
-def _is(run: Run, series: Series, occurrence: Occurrence) -> bool:
-    return run.series == series.id and run.nominal == occurrence.nominal
+async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | None:
+    """The newest window that is due: of the version in force, else the last that an earlier version opened."""
+    newest = next(spell.before(as_of), None)
+    if newest is not None or spell.since is None:
+        return None if newest is None else newest.nominal
+    return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
 
 
 @record
@@ -166,15 +178,15 @@ class _Coming:
     next_due: int | None
 
 
-def _come_due(schedule: Schedule, line: Line, series: Series, policy: str, as_of: int) -> _Coming:
+def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> _Coming:
     """The occurrences due since the line's windows were opened, as far as the policy keeps them. Pure."""
     since = line.opened_until if line.opened_until is not None else as_of
     if line.next_due is None or line.next_due > as_of:
         return _Coming([], None, since, line.next_due)
-    admitted = (o for o in schedule.after(since) if o.nominal >= series.horizon)
+    admitted = (o for o in spell.after(since) if o.nominal >= series.horizon)
     first = next(admitted, None)
     if first is None or first.due > as_of or _ended(line, first.due):
-        return _Coming([], None, as_of, None if first is None else first.due)
+        return _Coming([], None, max(since, as_of), None if first is None else first.due)
     if policy == "each":
         batch = [first]
         following = next(admitted, None)
@@ -184,9 +196,9 @@ def _come_due(schedule: Schedule, line: Line, series: Series, policy: str, as_of
             batch.append(following)
             following = next(admitted, None)
         return _Coming(batch, None, as_of, None if following is None else following.due)
-    newest = next(o for o in schedule.before(as_of) if not _ended(line, o.due))
+    newest = next(o for o in spell.before(as_of) if not _ended(line, o.due))
     dropped = (first.nominal, newest.nominal) if first.nominal < newest.nominal else None
-    following = next(schedule.after(as_of), None)
+    following = next(spell.after(as_of), None)
     return _Coming([newest], dropped, as_of, None if following is None else following.due)
 
 
@@ -194,8 +206,10 @@ def _ended(line: Line, due: int) -> bool:
     return line.ends is not None and due >= line.ends
 
 
-async def _without_rows(series: Series, occurrences: list[Occurrence]) -> list[Occurrence]:
+async def without_rows(series: Series, occurrences: list[Occurrence]) -> list[Occurrence]:
     """Those that have no row yet (a person may have taken one by name) and lie in no skipped range."""
+    if not occurrences:
+        return []
     bounds = {"first": min(o.nominal for o in occurrences), "last": max(o.nominal for o in occurrences)}
     present = set(await every(ROWS_BETWEEN, int, series=series.id, **bounds))
     ranges = await every(RANGES_BETWEEN, lambda *ends: ends, series=series.id, **bounds)
@@ -213,7 +227,7 @@ async def _without_rows(series: Series, occurrences: list[Occurrence]) -> list[O
 class Idle:
     """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it."""
 
-    known: Known
+    known: Known | None
     standing: Run | None
     next_due: int | None
     writes: bool = False  # there is something to claim or to record: a look cannot settle this poke
@@ -227,6 +241,7 @@ class Taken:
     key: RunKey
     claim: Claim
     run: Run
+    next_due: int | None
 
 
 async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[RunId]) -> Idle | Refused | Misuse:
@@ -239,16 +254,28 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     if refusal is not None:
         return refusal
     if known is None or not is_complete(known, declared):
-        return Idle(known, None, None, writes=True)  # type: ignore[arg-type]  # a caller that sees `writes` looks no further
+        return Idle(known, None, None, writes=True)
     instant = await now()
     due = await owed(known, as_of=instant if as_of is None else as_of)
-    blocked_by = await _holder_in_the_way(known)
-    if blocked_by is not None and not due.dropped_rows:
-        return Idle(known, blocked_by, due.next_due)
-    writes = due.changes_the_ledger or any(
-        [run.id not in tried and await _workable(known, run, instant) for run in _in_order(known, due.rows)]
-    )
-    return Idle(known, due.rows[-1] if due.rows else None, due.next_due, writes=writes)
+    workable = [
+        run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(known, run, instant)
+    ]
+    if not workable and not due.changes_the_ledger:
+        return Idle(known, _standing(known, due.rows, due), due.next_due)
+    holder = await _holder_in_the_way(known)
+    if holder is not None:
+        return Idle(known, holder, due.next_due)
+    return Idle(known, None, due.next_due, writes=True)
+
+
+def _standing(known: Known, rows: list[Run], due: Owed) -> Run | None:
+    """The unsettled run that a poke has to answer for: the newest due, or of an ordered job the oldest, which blocks it."""
+    if not rows:
+        return None
+    if known.job.ordered:
+        return rows[0]
+    assert known.series is not None
+    return rows[-1] if (rows[-1].series, rows[-1].nominal) == (known.series.id, due.newest) else None
 
 
 async def _holder_in_the_way(known: Known) -> Run | None:
@@ -279,34 +306,41 @@ async def _workable(known: Known, run: Run, instant: int) -> bool:
 
 
 async def claim_next(
-    declared: Declaration, claimer: Claimer, *, as_of: int | None, tried: frozenset[RunId]
+    declared: Declaration,
+    claimer: Claimer,
+    *,
+    as_of: int | None,
+    tried: frozenset[RunId],
+    only: RunId | None = None,
 ) -> Taken | Idle | Refused | Misuse:
     """Register, open and drop what is owed, and take the oldest run that can be worked and was not tried yet.
 
-    One transaction. Runs found with their holder gone are ended by contract on the way, so that any poke tells.
+    One transaction. With `only`, no other run is taken. Runs found with their holder gone are ended by contract on the
+    way, so that any poke tells.
     """
     known = await declare(declared)
     if isinstance(known, (Refused, Misuse)):
         return known
     instant = await now()
     due = await owed(known, as_of=instant if as_of is None else as_of)
-    await _write_down(known, due, declared.by)
+    await write_down(known, due, declared.by)
     rows = sorted(
         [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
         key=lambda run: (run.due or 0, run.series, run.nominal),
     )
     for run in _in_order(known, rows):
-        if run.id in tried or not await _workable(known, run, instant):
+        if run.id in tried or only not in (None, run.id) or not await _workable(known, run, instant):
             continue
         if run.state == states.RUNNING and ending_when_gone(known.job, run, instant).state == states.UNKNOWN:
             await end_gone(known.job, run)
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
-            return Taken(known, await key_of(run.id), answer, await _seen(run.id))
+            return Taken(known, await key_of(run.id), answer, await _seen(run.id), due.next_due)
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), due.next_due)
-    return Idle(known, await _seen(rows[-1].id) if rows else None, due.next_due)
+    standing = _standing(known, rows, due)
+    return Idle(known, None if standing is None else await _seen(standing.id), due.next_due)
 
 
 async def _seen(run: RunId) -> Run:
@@ -344,7 +378,7 @@ async def open_window(known: Known, occurrence: Occurrence) -> None:
     )
 
 
-async def _write_down(known: Known, due: Owed, by: str) -> None:
+async def write_down(known: Known, due: Owed, by: str) -> None:
     """Record what the policy decided: windows opened, rows skipped, a range where there are none."""
     assert known.line is not None
     assert known.series is not None

@@ -1,5 +1,7 @@
-"""Catch-up policies: which owed windows are worked after downtime. Here they are only named; the ledger applies them, and
-records each window that one of them drops."""
+"""Catch-up policies: which owed windows are worked after downtime.
+
+Here they are only named and read; the ledger applies them, and records each window that one of them drops.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ POLICIES = ("each", "latest", "fresh")
 @record
 class CatchUp:
     """`each`: every owed window; `latest`: only the newest, which reconciles; `fresh`: only the newest, and only within
-    its grace. Of what is left `max` keeps the newest so many windows, `max_age` (microseconds) those due since."""
+    its grace. Of what is left `max` keeps the newest so many windows, `max_age` (microseconds) those due since.
+    """
 
     policy: str
     max: int | None = None

@@ -66,8 +66,8 @@ class CronLine:
     """A parsed line.
 
     `text` is the line as written, blanks made single, without prefix and comment; two lines are equal when their text,
-    their zone and their reading of six fields are. `times` are seconds of the day, ascending. `dom` and `dow` (Sunday is
-    0) hold plain days; the rest of the two fields: `last_days` counts back from the month's last day (0 is `L`),
+    their zone and their reading of six fields are. `times` are seconds of the day, ascending. `dom` and `dow` (Sunday
+    is 0) hold plain days; the rest of the two fields: `last_days` counts back from the month's last day (0 is `L`),
     `near_days` are days moved to the nearest weekday of their month (0 is `LW`), `nth_days` pairs of weekday and which
     one in the month (0 is the last). `day_rule`: `and` when one of the two fields starts with `*`, else `or`.
     `wildcard`: minute or hour start with `*`, so that the line fires in both passes of a repeated hour.
@@ -150,7 +150,8 @@ class CronLine:
 
     def ever_fires(self) -> bool:
         """Whether any month has a day of the line. Exact: in 400 years each month begins on each weekday, in leap years
-        and others."""
+        and others.
+        """
         shapes = [(month, _LENGTHS[month - 1]) for month in self.month]
         if 2 in self.month:
             shapes.append((2, 29))
@@ -178,11 +179,11 @@ def _nth(weekday: int, which: int, first_weekday: int, length: int) -> int:
     return day if day <= length else 0
 
 
-# -- parsing ------------------------------------------------------------------------------------------------------------
+# -- parsing ---------------------------------------------------------------------------------------------------------
 
 
 def parse_cron(text: str, *, seconds_field: bool = False) -> CronLine:
-    """A line of five fields, or six with `seconds_field`, or an alias as `@daily`; `CRON_TZ=` and a comment are allowed.
+    """A line of five fields, six with `seconds_field`, or an alias as `@daily`; `CRON_TZ=` and a comment are allowed.
 
     Raises `ScheduleError`, whose `code` is one of those in tests/cases/README.md, with the field and token at fault.
     The zone of a prefix is not looked up here.
@@ -219,7 +220,7 @@ def parse_cron(text: str, *, seconds_field: bool = False) -> CronLine:
     )
     if not line.ever_fires():
         raise ScheduleError(
-            f"day-of-month: {dom_word!r} with month {month_word!r} and day-of-week {dow_word!r} never comes, in no year; "
+            f"day-of-month: {dom_word!r} with month {month_word!r} and day-of-week {dow_word!r} comes in no year; "
             "name a day that exists, or L for the month's last",
             code="never_fires",
             field="day-of-month",
@@ -328,10 +329,10 @@ def _union(field: _Field, tokens: list[str]) -> tuple[int, ...]:
 def _values(field: _Field, token: str) -> range:
     """The values of one element of a list: `*`, a number or name, a range, each with or without a step."""
     span, slash, step_text = token.partition("/")
-    if slash and (not step_text or step_text.strip(_DIGITS) or int(step_text[:9]) == 0):
+    if slash and (step_text.strip(_DIGITS) or not step_text.strip("0")):
         raise _bad(field, token, "bad_step", f"{step_text!r} is not a step; write a number from 1 on")
     width = field.high - field.low + 1
-    step = int(step_text[:9]) if slash else 1
+    step = 1 if not slash else int(step_text) if len(step_text) < 10 else width
     if slash and step >= width:
         raise _bad(field, token, "step_too_large", f"a step of {step_text} is as wide as the field, so it never steps")
     low, high = _span(field, span, token, open_ended=bool(slash))

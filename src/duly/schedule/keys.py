@@ -24,7 +24,7 @@ _ZONE = _NAME_FIRST + "_+-/"
 _ENCODED = "/:[]#%~@ "  # what would be read as another part of the key
 
 
-# -- names --------------------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------------------------
 
 
 def check_job_name(name: str) -> str:
@@ -40,9 +40,9 @@ def check_job_name(name: str) -> str:
 
 
 def check_scope(scope: str) -> str:
-    """The scope, if it may name one: 1 to 200 printable characters in NFC, no blank at either end. Raises `NameInvalid`.
+    """The scope, if it may name one: 1 to 200 printable characters in NFC, no blank at either end.
 
-    No scope is the empty text, which is not a name and is refused here.
+    Raises `NameInvalid`. No scope is the empty text, which is not a name and is refused here.
     """
     if not scope:
         raise NameInvalid("scope: it is empty; name the tenant, or leave the scope out")
@@ -58,6 +58,16 @@ def check_scope(scope: str) -> str:
         if not is_normalized("NFC", scope):
             raise NameInvalid(f"scope: {scope!r} is not in Unicode's form NFC; write {normalize('NFC', scope)!r}")
     return scope
+
+
+def check_adhoc(name: str) -> str:
+    """The id, if it may name a run outside the schedule: up to 100 letters, digits, dots, dashes, underscores.
+
+    Raises `NameInvalid`.
+    """
+    if not 1 <= len(name) <= 100 or name.strip(_NAME_REST):
+        raise NameInvalid(f"adhoc: {name!r} is not an id; write up to 100 of A-Z a-z 0-9 . _ -")
+    return name
 
 
 def _encode(scope: str) -> str:
@@ -81,17 +91,18 @@ def _decode(text: str, scope: str) -> str:
         raise _refused(text, "scope", "% must be followed by two hexadecimal digits of UTF-8, as in %2F") from e
 
 
-# -- keys ---------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------------------------
 
 
 @record
 class RunKey:
     """The identity of a run.
 
-    `grain` says what the schedule counts: `year`, `quarter`, `month`, `week`, `day`, `hour`, `fire`, `adhoc`; a period's
-    offset is part of it, as in `year@apr`, `week@sun` or `day@06:00`. `nominal` is 2 × the civil second at which the
-    period starts or the fire is named, in the schedule's zone, + 1 for the second pass of a repeated hour. `revision`
-    None means the newest. A run outside the schedule has grain `adhoc`, its id in `adhoc`, nominal 0 and no zone.
+    `grain` says what the schedule counts: `year`, `quarter`, `month`, `week`, `day`, `hour`, `fire`, `adhoc`; a
+    period's offset is part of it, as in `year@apr`, `week@sun` or `day@06:00`. `nominal` is 2 × the civil second at
+    which the period starts or the fire is named, in the schedule's zone, + 1 for the second pass of a repeated hour.
+    `revision` None means the newest. A run outside the schedule has grain `adhoc`, its id in `adhoc`, nominal 0 and no
+    zone.
     """
 
     job: str
@@ -131,8 +142,8 @@ def parse_key(text: str) -> RunKey:
         raise _refused(text, "key", "write JOB:WINDOW[ZONE], as in invoice-export:2026-10-05[Europe/Berlin]")
     scope, slash, job = line.rpartition("/")
     scope, job = _decode(text, scope) if slash else "", check_job_name(job)
-    rest, _, revision_text = rest.partition("#")
-    revision = _parse_revision(text, revision_text) if _ else None
+    rest, sharp, number = rest.partition("#")
+    revision = _parse_revision(text, number) if sharp else None
     middle, bracket, zone = rest.partition("[")
     if middle.startswith("adhoc-"):
         if bracket:
@@ -151,9 +162,10 @@ def _parse_revision(text: str, revision: str) -> int:
 
 
 def _parse_adhoc(text: str, name: str) -> str:
-    if not 1 <= len(name) <= 100 or name.strip(_NAME_REST):
-        raise _refused(text, "id", f"{name!r} is not an id; write up to 100 of A-Z a-z 0-9 . _ - after adhoc-")
-    return name
+    try:
+        return check_adhoc(name)
+    except NameInvalid as e:
+        raise _refused(text, "id", f"{name!r} is not an id; write up to 100 of A-Z a-z 0-9 . _ - after adhoc-") from e
 
 
 def _parse_zone(text: str, bracket: str, zone: str, nominal: int, in_utc: bool) -> str:
@@ -173,7 +185,7 @@ def _parse_zone(text: str, bracket: str, zone: str, nominal: int, in_utc: bool) 
     return name
 
 
-# -- nominals -----------------------------------------------------------------------------------------------------------
+# -- nominals --------------------------------------------------------------------------------------------------------
 
 
 def nominal_text(grain: str, nominal: int, zone: str) -> str:
@@ -223,6 +235,8 @@ def parse_nominal(text: str, grain: str | None = None) -> tuple[str, int, bool]:
 
 
 def _parse_middle(text: str) -> tuple[str, int, bool]:
+    if not text:
+        raise _refused(text, "window", "it is missing; write one as 2026-10-05")
     date, at, offset = text.partition("@")
     if at:
         return _parse_offset(text, date, offset)
@@ -232,8 +246,8 @@ def _parse_middle(text: str) -> tuple[str, int, bool]:
     if len(text) == 4:
         return "year", _nominal(civil_days(_year(text, text), 1, 1)), False
     year, rest = _year(text, text[:4]), text[5:]
-    if text[4] == "-" and rest[:1] == "Q" and rest[1:] in ("1", "2", "3", "4"):
-        return "quarter", _nominal(civil_days(year, int(rest[1:]) * 3 - 2, 1)), False
+    if text[4] == "-" and rest[:1] == "Q":
+        return "quarter", _nominal(civil_days(year, _quarter(text, rest[1:]) * 3 - 2, 1)), False
     if text[4] == "-" and rest[:1] == "W":
         return "week", _nominal(_monday(text, year, rest[1:])), False
     if len(text) == 7:
@@ -242,7 +256,7 @@ def _parse_middle(text: str) -> tuple[str, int, bool]:
 
 
 def _parse_offset(text: str, date: str, offset: str) -> tuple[str, int, bool]:
-    """A period that does not begin where the calendar does. The calendar's own beginning has no offset: one name each."""
+    """A period that does not begin where the calendar's does. That one's beginning is no offset: one name each."""
     unit, nominal, in_utc = _parse_middle(date)
     year, _, _ = civil_date(nominal // 172_800)
     if unit == "day" and offset != "00:00" and len(offset) == 5 and offset[2] == ":":
@@ -296,6 +310,12 @@ def _year(text: str, year: str) -> int:
     if len(year) != 4 or year.strip(_DIGITS) or year == "0000":
         raise _refused(text, "year", f"{year!r} is not a year of four digits")
     return int(year)
+
+
+def _quarter(text: str, quarter: str) -> int:
+    if quarter not in ("1", "2", "3", "4"):
+        raise _refused(text, "quarter", f"Q{quarter} is not a quarter; write Q1 to Q4")
+    return int(quarter)
 
 
 def _monday(text: str, year: int, week: str) -> int:

@@ -9,8 +9,8 @@ from duly.records import record
 class Occurrence:
     """One owed period or fire.
 
-    `nominal` is 2 × the civil second that the schedule names, + 1 for the second pass of a repeated hour. `start`, `end`
-    and `due` are instants (microseconds, UTC): the run answers for [start, end) and may be taken from `due` on.
+    `nominal` is 2 × the civil second that the schedule names, + 1 for the second pass of a repeated hour. `start`,
+    `end` and `due` are instants (microseconds, UTC): the run answers for [start, end) and may be taken from `due` on.
     `resolution` says how the nominal met the zone: `exact`, `gap-shifted` (its wall time does not exist), `fold-first`
     or `fold-second` (its wall time exists twice).
     """

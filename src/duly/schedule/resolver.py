@@ -1,9 +1,9 @@
 """From the wall clock to instants.
 
-A rule names civil seconds; a zone has each of them once, twice, or not at all, and the rule's policies decide. Almost all
-days are quiet: the zone's offset does not change near them, so that their instants are a subtraction, in order. The few
-days around a transition are taken together: each civil second is resolved by itself, then all are sorted and those that
-meet in one instant are merged.
+A rule names civil seconds; a zone has each of them once, twice, or not at all, and the rule's policies decide. Almost
+all days are quiet: the zone's offset does not change near them, so that their instants are a subtraction, in order.
+The few days around a transition are taken together: each civil second is resolved by itself, then all are sorted and
+those that meet in one instant are merged.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ FOLDS = ("first", "second", "both")
 
 # Days further apart than this keep their order whatever the zone does between them.
 _REACH = 3
+
+# Zones repeat with the calendar, after 400 years: what the clocks have skipped for so long they will always skip, as
+# `0 2 * 3 7L` under `skip` in Berlin, the very hour of each last Sunday of March that does not exist.
+_CYCLE = 146_097
 
 
 @record
@@ -61,7 +65,7 @@ def _resolve_gap(zone: Zone, civil: int, before: int, after: int, gap: str) -> l
 
 
 def _transition(zone: Zone, early: int, late: int) -> int:
-    """The first second with another offset than `early` has, by bisection: transitions fall on any second (Monrovia 1972)."""
+    """The first second after `early` with another offset, by bisection: some fall on no minute (Monrovia 1972)."""
     offset = zone.offset_at(early)
     while late - early > 1:
         middle = (early + late) // 2
@@ -83,18 +87,22 @@ def boundaries_before(zone: Zone, rules: tuple[Rule, ...], second: int) -> Itera
 
 
 def _boundaries(zone: Zone, rules: tuple[Rule, ...], second: int, step: int) -> Iterator[Boundary]:
+    """Those beyond a second, forward (step 1) or back (-1): quiet days one by one, rough ones together."""
     quiet = _Quiet(zone)
     rough: list[Boundary] = []
-    rough_day = 0
-    for day, found in _days(rules, quiet.nearest(_civil_day(zone, second), -step), step):
+    fruitful_day = rough_day = start = quiet.nearest(_civil_day(zone, second), -step)
+    for day, found in _days(rules, start, step):
         offset = quiet.offset_of(day)
         if rough and (offset is not None or abs(day - rough_day) > _REACH):
             yield from _merge(rough, second, step)
-            rough = []
+            fruitful_day, rough = rough_day, []
         if offset is None:
+            if abs(day - fruitful_day) > _CYCLE:
+                return
             rough_day = day
             rough += _resolve_day(zone, day, found)
         else:
+            fruitful_day = day
             base = day * 86_400
             for time in _beyond(_times(found), second + offset - base, step):
                 yield base + time - offset, 2 * (base + time), "exact"
@@ -130,7 +138,8 @@ def _resolve_day(zone: Zone, day: int, rules: list[Rule]) -> list[Boundary]:
 
 def _merge(boundaries: list[Boundary], second: int, step: int) -> Iterator[Boundary]:
     """Those beyond a second in order, one for an instant: a wall time that exists wins over one shifted there, else the
-    earliest."""
+    earliest.
+    """
     boundaries.sort(key=lambda boundary: (boundary[0], boundary[2] == "gap-shifted", boundary[1]))
     firsts = [b for place, b in enumerate(boundaries) if place == 0 or boundaries[place - 1][0] != b[0]]
     return (boundary for boundary in firsts[::step] if (boundary[0] - second) * step > 0)
@@ -159,9 +168,9 @@ def _days(rules: tuple[Rule, ...], day: int, step: int) -> Iterator[tuple[int, l
 class _Quiet:
     """Which civil days are quiet: the offset is the same at each midnight in UTC from two days before to three after.
 
-    A civil day covers instants of up to three UTC days, and a shift or a repeated hour reaches up to a day further (Apia
-    2011, Kwajalein 1969). The zones of the database have no two transitions within a day that cancel each other out; a
-    test looks.
+    A civil day covers instants of up to three UTC days, and a shift or a repeated hour reaches up to a day further
+    (Apia 2011, Kwajalein 1969). The zones of the database have no two transitions within a day that cancel each other
+    out; a test looks.
     """
 
     __slots__ = ("first", "last", "offset", "zone")

@@ -1,9 +1,9 @@
 """Schedules: which windows are owed, as values.
 
-Two families. *Periods* (a year … an hour) are named after themselves and due at their end, or at a wall clock `at` after
-it. *Fires* (cron lines, intervals) are named after the wall clock at which they fire, are due then, and answer for the
-time since the fire before. Both are boundaries in time, and the windows between boundaries tile it: whatever a zone does,
-no instant belongs to two windows and none to no window.
+Two families. *Periods* (a year … an hour) are named after themselves and due at their end, or at a wall clock `at`
+after it. *Fires* (cron lines, intervals) are named after the wall clock at which they fire, are due then, and answer
+for the time since the fire before. Both are boundaries in time, and the windows between boundaries tile it: whatever a
+zone does, no instant belongs to two windows and none to no window.
 
 A schedule holds every policy as it is in force, defaults included, so that equal schedules have equal `spec()`.
 """
@@ -11,7 +11,7 @@ A schedule holds every policy as it is in force, defaults included, so that equa
 from __future__ import annotations
 
 from duly.errors import ScheduleError, TimeInvalid, WindowInvalid
-from duly.records import record
+from duly.records import record, replace
 from duly.schedule.cron import FIRST_DAY, LAST_DAY, CronLine, parse_cron
 from duly.schedule.keys import MONTHS, WEEK_STARTS, nominal_text, parse_nominal
 from duly.schedule.occurrence import Occurrence
@@ -38,12 +38,12 @@ _UNITS = {
 class Schedule:
     """A schedule with all that is in force.
 
-    `kind`: `hourly`, `daily`, `weekly`, `monthly`, `quarterly`, `yearly`, `cron` or `every`. `zone` is spelled as it was
-    written. `gap` and `fold` are the policies for a wall clock that does not exist or exists twice; `by line` where
-    several cron lines differ, and empty for intervals, which need none. `at` is a period's wall clock of work after its
-    end, `HH:MM` or `HH:MM:SS`, None for the end itself. `offset` moves the beginning: `06:00` of a day, `sun` of a week,
-    `apr` of a quarter or year. `rules` are the lines with the policies of each. `interval` and `anchor` (an instant) are
-    in microseconds, 0 but for `every`.
+    `kind`: `hourly`, `daily`, `weekly`, `monthly`, `quarterly`, `yearly`, `cron` or `every`. `zone` is spelled as it
+    was written. `gap` and `fold` are the policies for a wall clock that does not exist or exists twice; `by line`
+    where several cron lines differ, and empty for intervals, which need none. `at` is a period's wall clock of work
+    after its end, `HH:MM` or `HH:MM:SS`, None for the end itself. `offset` moves the beginning: `06:00` of a day,
+    `sun` of a week, `apr` of a quarter or year. `rules` are the lines with the policies of each. `interval` and
+    `anchor` (an instant) are in microseconds, 0 but for `every`.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class Schedule:
         """The cron lines; none for other kinds."""
         return tuple(rule.line for rule in self.rules) if self.kind == "cron" else ()
 
-    # -- occurrences ---------------------------------------------------------------------------------------------------
+    # -- occurrences -------------------------------------------------------------------------------------------------
 
     def after(self, instant: int) -> Iterator[Occurrence]:
         """The occurrences due after this instant (exclusive), in order."""
@@ -99,9 +99,9 @@ class Schedule:
     def lookup(self, text: str) -> Occurrence:
         """The occurrence that a person named: its nominal as in a key or shorter, or an instant with `Z` or an offset.
 
-        A bare `T02` of a repeated hour is the first pass; a bare date on which there is one fire is that fire. An instant
-        is when a fire is due or a period begins. Raises `KeyInvalid` or `TimeInvalid` for what cannot be read, and
-        `WindowInvalid`, naming the windows before and after, for what the schedule does not have.
+        A bare `T02` of a repeated hour is the first pass; a bare date on which there is one fire is that fire. An
+        instant is when a fire is due or a period begins. Raises `KeyInvalid` or `TimeInvalid` for what cannot be read,
+        and `WindowInvalid`, naming the windows before and after, for what the schedule does not have.
         """
         wanted = self._without_zone(text.strip())
         if _is_instant(wanted):
@@ -111,8 +111,7 @@ class Schedule:
         if found is None and (grain, self.grain) == ("day", "fire"):
             found = self._only_fire_on(nominal)
         if found is None:
-            civil = nominal >> 1
-            raise self._no_such_window(text, civil - Zone(self.zone).offset_at(civil))
+            raise self._no_such_window(text, self._edge(nominal))
         return found
 
     def _without_zone(self, text: str) -> str:
@@ -130,14 +129,16 @@ class Schedule:
             boundary = next(boundaries_after(zone, self.rules, second - 1), None)
             found = self._occurrence_at(zone, boundary) if boundary is not None and boundary[0] == second else None
         if found is None or fraction:
-            raise self._no_such_window(text, second)
+            raise self._no_such_window(text, second + 1)
         return found
 
     def _only_fire_on(self, midnight: int) -> Occurrence | None:
         """The fire of a date, if there is just one."""
-        second = (midnight >> 1) - 2 * 86_400
+        civil = midnight >> 1
+        reach = 0 if self.zone == "UTC" else 86_400  # clocks have been moved by a whole day
+        begin = civil - Zone(self.zone).offset_at(civil) - reach
         found = None
-        for occurrence in self.after(second * SECOND):
+        for occurrence in self.after(begin * SECOND - 1):
             if occurrence.nominal >= midnight + 172_800:
                 return found
             if occurrence.nominal >= midnight:
@@ -146,17 +147,25 @@ class Schedule:
                 found = occurrence
         return found
 
-    def _no_such_window(self, text: str, second: int) -> WindowInvalid:
-        instant = second * SECOND
+    def _edge(self, nominal: int) -> int:
+        """The second that parts the windows before a nominal that is not on the grid from those after it."""
+        civil = min(max(nominal >> 1, EARLIEST // SECOND), LATEST // SECOND)
+        first, second = Zone(self.zone).offsets_of(civil)
+        if first < second:  # skipped by the clocks: what begins at the change comes after it
+            return civil - first
+        return civil - (second if nominal & 1 else first) + 1
+
+    def _no_such_window(self, text: str, edge: int) -> WindowInvalid:
+        around: list[int] = []
         if self.kind == "every":
-            earlier, later = next(self.before(instant), None), next(self.after(instant), None)
-            around = [occurrence.nominal for occurrence in (earlier, later) if occurrence]
+            ticks = next(self.before(edge * SECOND - 1), None), next(self.after(edge * SECOND - 1), None)
+            around = [tick.nominal for tick in ticks if tick]
         else:
             zone = Zone(self.zone)
-            before, after = boundaries_before(zone, self.rules, second + 1), boundaries_after(zone, self.rules, second)
+            before, after = boundaries_before(zone, self.rules, edge), boundaries_after(zone, self.rules, edge - 1)
             around = [boundary[1] for boundary in (next(before, None), next(after, None)) if boundary]
         names = " and ".join(nominal_text(self.grain, nominal, self.zone) for nominal in around)
-        return WindowInvalid(f"{text} is no window of a schedule that is {self.words()}; the nearest: {names}")
+        return WindowInvalid(f"{text} is no window of a schedule that is {self._what()}; the nearest are {names}")
 
     def _find_tick(self, nominal: int) -> Occurrence | None:
         instant = (nominal >> 1) * SECOND
@@ -241,17 +250,20 @@ class Schedule:
             return end[0]
         return max(end[0], resolve(zone, civil + wait, self.gap, self.fold)[0][0])
 
-    # -- text ----------------------------------------------------------------------------------------------------------
+    # -- text --------------------------------------------------------------------------------------------------------
 
     def words(self) -> str:
         """The schedule in words, as `daily in Europe/Berlin, worked at 02:30 the next morning; …`."""
+        return f"{self._what()}{self._policy_in_words()}"
+
+    def _what(self) -> str:
         if self.kind == "every":
             return f"every {duration_text(self.interval)}, counted from {instant_text(self.anchor)}"
         if self.kind == "cron":
             what = "cron " + " and ".join(line.text for line in self.lines)
         else:
             what = f"{self.kind} from {self.offset}" if self.offset else self.kind
-        return f"{what} in {self.zone}{self._work_in_words()}{self._policy_in_words()}"
+        return f"{what} in {self.zone}{self._work_in_words()}"
 
     def _work_in_words(self) -> str:
         if self.at is None:
@@ -261,20 +273,12 @@ class Schedule:
         return f", worked at {self.at} the next {'morning' if self.at < '12' else 'day'}"
 
     def _policy_in_words(self) -> str:
-        if self.zone == "UTC":
+        if self.zone == "UTC":  # its clocks are never moved
             return ""
-        policies: list[tuple[str, str]] = []
-        for rule in self.rules:
-            if (rule.gap, rule.fold) not in policies:
-                policies.append((rule.gap, rule.fold))
-        if len(policies) == 1:
-            gap, fold = policies[0]
-            return f"; a time that the clocks skip {_GAP_WORDS[gap]}, one that they repeat {_FOLD_WORDS[fold]}"
-        each = (
-            f"of {rule.line.text} a time that the clocks skip {_GAP_WORDS[rule.gap]}, one that they repeat {_FOLD_WORDS[rule.fold]}"
-            for rule in self.rules
-        )
-        return "; " + "; ".join(each)
+        policies = [(rule.line.text, _policy_words(rule)) for rule in self.rules]
+        if len({words for _, words in policies}) == 1:
+            return f"; {policies[0][1]}"
+        return "".join(f"; for {line} {words}" for line, words in policies)
 
     def spec(self) -> dict[str, object]:
         """The schedule as JSON values, every policy spelled out. `from_spec(s.spec()) == s`."""
@@ -308,6 +312,11 @@ _FOLD_WORDS = {
     "both": "counts both times",
 }
 
+
+def _policy_words(rule: Rule) -> str:
+    return f"a time that the clocks skip {_GAP_WORDS[rule.gap]}, one that they repeat {_FOLD_WORDS[rule.fold]}"
+
+
 EARLIEST = FIRST_DAY * DAY
 LATEST = LAST_DAY * DAY
 
@@ -322,7 +331,7 @@ def _is_instant(text: str) -> bool:
     return bool(t) and (clock[-1:] in ("Z", "z") or "+" in clock or "-" in clock)
 
 
-# -- constructors -------------------------------------------------------------------------------------------------------
+# -- constructors ----------------------------------------------------------------------------------------------------
 
 
 def hourly(zone: str, *, gap: str | None = None, fold: str | None = None) -> Schedule:
@@ -339,8 +348,8 @@ def daily(
 ) -> Schedule:
     """Every day from midnight, or from `offset` (`06:00`), due at its end, or at the wall clock `at` that follows.
 
-    `gap` is `shift_to_transition` (the default), `shift_forward` or `skip`, `fold` is `first` (the default) or `second`:
-    they decide where a day begins and when it is due if the clocks skip or repeat that time.
+    `gap` is `shift_to_transition` (the default), `shift_forward` or `skip`, `fold` is `first` (the default) or
+    `second`: they decide where a day begins and when it is due if the clocks skip or repeat that time.
     """
     offset = None if offset is None or _clock("offset", offset) == "00:00" else _clock("offset", offset)
     if offset and len(offset) > 5:
@@ -413,7 +422,14 @@ def every(interval: str | int, *, anchor: int = 0) -> Schedule:
 
 
 def from_spec(spec: dict[str, object]) -> Schedule:
-    """The schedule of a `spec()`. Raises `ScheduleError` for anything else."""
+    """The schedule of a `spec()`. Raises `ScheduleError` for anything else, and for what a newer release has added."""
+    schedule = _of_kind(spec)
+    if schedule is None or schedule.spec() != spec:
+        raise ScheduleError(f"{spec!r} is not the spec of a schedule; has a newer release written it?")
+    return schedule
+
+
+def _of_kind(spec: dict[str, object]) -> Schedule | None:
     match spec:
         case {"kind": "every", "interval": str(interval), "anchor": str(anchor)}:
             return every(interval, anchor=parse_instant(anchor))
@@ -433,26 +449,29 @@ def from_spec(spec: dict[str, object]) -> Schedule:
         }:
             make = {"daily": daily, "weekly": weekly, "quarterly": quarterly, "yearly": yearly}[kind]
             return make(zone, at=at, offset=offset, gap=gap, fold=fold)
-    raise ScheduleError(f"{spec!r} is not a schedule's spec; a newer release may have written it")
+    return None
 
 
 def _line_of(line: object) -> tuple[CronLine, str | None, str | None]:
     match line:
         case {"cron": str(text), "gap": str(gap), "fold": str(fold)}:
             return parse_cron(text, seconds_field=text.count(" ") == 5), gap, fold
-    raise ScheduleError(f"{line!r} is not a cron line's spec; a newer release may have written it")
+    raise ScheduleError(f"{line!r} is not the spec of a cron line; has a newer release written it?")
 
 
 def _cron_of(lines: list[tuple[CronLine, str | None, str | None]], zone: str) -> Schedule:
     rules = tuple(
         Rule(
-            line,
+            replace(line, zone=None),  # a prefix has given the schedule its zone, and is not part of it any more
             _one_of("gap", gap or ("skip" if line.wildcard else "shift_to_transition"), GAPS),
             _one_of("fold", fold or ("both" if line.wildcard else "first"), FOLDS),
         )
         for line, gap, fold in lines
     )
     gaps, folds = {rule.gap for rule in rules}, {rule.fold for rule in rules}
+    if len(gaps - {"skip"}) > 1 or (len(folds) > 1 and "second" in folds):
+        # one wall time would be two boundaries of one name
+        raise ScheduleError(f"the lines' policies contradict each other: gap {sorted(gaps)}, fold {sorted(folds)}")
     gap, fold = (found.pop() if len(found) == 1 else "by line" for found in (gaps, folds))
     return Schedule("cron", Zone(zone).name, gap, fold, None, None, rules)
 
@@ -470,7 +489,7 @@ def _zone_of(lines: list[CronLine], zone: str | None) -> str:
             zone = line.zone
     if zone is None:
         raise ScheduleError(
-            "zone: a cron schedule needs one, or what it means changes with the host; write zone='Europe/Berlin' or 'UTC'",
+            "zone: a cron schedule needs one, or it changes with the host; write zone='Europe/Berlin' or 'UTC'",
             code="bad_zone",
         )
     return zone

@@ -16,7 +16,7 @@ import os
 from _thread import allocate_lock, start_new_thread
 from struct import Struct
 
-from duly.errors import LedgerUnwritable
+from duly.errors import LedgerUnavailable, LedgerUnwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,13 @@ def has_pulse(path: str, attempt_id: bytes) -> bool:
     """Whether any process holds the attempt's byte."""
     if not HAS_PULSE:
         return False
-    descriptor = open_lock(path)
+    try:
+        # Only looked at (F_OFD_GETLK asks for no mode of access), so that whoever may read a ledger can judge its claims.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False  # nobody has written yet
+    except OSError as e:
+        raise LedgerUnavailable(f"cannot read {path}: {e.strerror}; whether a claim is held stands there") from e
     try:
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _offset(attempt_id), 1, 0)
         kind = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0]

@@ -3,8 +3,7 @@
 It begins when it is first read, behind the writer lock, and commits with the run's completion. Commit, rollback, close,
 `with` and transaction statements are refused: the methods by overriding them, the statements by an authorizer that stays
 installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the
-transaction by itself (a failed `insert or rollback`, a full disk), or the run is over, nothing more can be written through
-it.
+transaction by itself (a failed `insert or rollback`, a full disk), or the run is over, nothing more can be written.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class OwnedTransaction:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         self._lock = WriterLock(store.path)
-        connection = connect(store.path, OwnedConnection, cached_statements=0, seconds=store.busy_seconds)
+        connection = connect(store.path, OwnedConnection, cached_statements=0, busy_seconds=store.busy_seconds)
         assert isinstance(connection, OwnedConnection)
         self._connection = connection
         sqlite3.Connection.set_authorizer(self._connection, self._authorize)
@@ -155,19 +154,34 @@ class OwnedTransaction:
             connection._ours = False
         return connection
 
-    def complete(self, operation: Operation[T]) -> T:
-        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
-        connection = self._connection
+    def drive(self, operation: Operation[T]) -> T:
+        """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
         try:
-            connection.check_open()
-            result = drive(operation, self._answers)
-            connection._ours = True
-            commit(connection, seconds=self._busy_seconds)
+            self._connection.check_open()
+            return drive(operation, self._answers)
         except sqlite3.Error as e:
             raise translated(e, path=self._path) from e
         finally:
             operation.close()
+
+    def commit(self) -> None:
+        """Commit the transaction, and be ready for the next run."""
+        self._connection._ours = True
+        try:
+            commit(self._connection, seconds=self._busy_seconds)
+        except sqlite3.Error as e:
+            raise translated(e, path=self._path) from e
+        finally:
             self.abandon()
+
+    def complete(self, operation: Operation[T]) -> T:
+        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
+        try:
+            result = self.drive(operation)
+        except BaseException:
+            self.abandon()
+            raise
+        self.commit()
         return result
 
     def abandon(self) -> None:

@@ -8,7 +8,6 @@ the file is ours; a database that was there before keeps the mode that its owner
 from __future__ import annotations
 
 import os
-import sqlite3
 from _thread import _local
 from time import monotonic, sleep, time_ns
 
@@ -29,6 +28,7 @@ from duly.store.lock import WriterLock, has_pulse, lock_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable
     from typing import TypeVar
 
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from duly.store.owned import OwnedTransaction
 
     T = TypeVar("T")
+else:
+    # The module sqlite3 is this one and adapters for datetimes, which the ledger has no use for: they, and what they
+    # import, would cost a wrapper a quarter of its start.
+    import _sqlite3 as sqlite3
 
 SCHEMA = 1  # the newest schema that this release knows; it writes a ledger whose min_writer is at most this
 BUSY_SECONDS = 10.0
@@ -50,6 +54,8 @@ NETWORK_FILE_SYSTEMS = (
 
 def ledger_path(url: str) -> str:
     """The file that a ledger's URL names: `sqlite:///relative`, `sqlite:////absolute`, or a bare path. Raises `Misuse`."""
+    if ":memory:" in url or not url:
+        raise Misuse("ledger: one in memory would be forgotten with its process; name a file, as sqlite:///jobs.db")
     if "://" not in url:
         return url
     scheme, _, rest = url.partition("://")
@@ -179,13 +185,9 @@ def connect(
     factory: type[sqlite3.Connection] = sqlite3.Connection,
     *,
     cached_statements: int = 128,
-    seconds: float = BUSY_SECONDS,
+    busy_seconds: float = BUSY_SECONDS,
 ) -> sqlite3.Connection:
-    """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own.
-
-    The first look at a file may meet one that is being opened, recovered or left by its last user: it is tried again for so
-    many seconds.
-    """
+    """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
     # One thread uses it at a time; the collector may close it in another.
     connection = sqlite3.connect(
         path,
@@ -196,7 +198,9 @@ def connect(
         cached_statements=cached_statements,
     )
     try:
-        while_busy(lambda: sqlite3.Cursor(connection).execute("pragma synchronous = full"), seconds=seconds)
+        # It reads the schema, and meets whoever closes the last other connection: SQLite then locks the file to fold its WAL.
+        cursor = sqlite3.Cursor(connection)
+        while_busy(lambda: cursor.execute("pragma synchronous = full"), seconds=busy_seconds)
     except sqlite3.Error:
         connection.close()
         raise
@@ -279,7 +283,7 @@ class SqliteStore:
     def _meta(self) -> dict[str, str] | None:
         if not os.path.exists(self.path):
             return None
-        connection = connect(self.path, seconds=self.busy_seconds)
+        connection = connect(self.path, busy_seconds=self.busy_seconds)
         try:
             return facts_of(connection, seconds=self.busy_seconds)
         except sqlite3.OperationalError as e:
@@ -308,13 +312,13 @@ class SqliteStore:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
         return self.session.read(operation)
 
-    def write(self, operation: Operation[T], *, durable: bool = True) -> T:
+    def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come.
 
         Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
         loss loses nothing.
         """
-        return self.session.write(operation, durable=durable)
+        return self.session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
 
     def now(self) -> int:
         """The ledger's instant."""
@@ -352,7 +356,7 @@ class Session:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         try:
-            self.connection = connect(store.path, seconds=store.busy_seconds)
+            self.connection = connect(store.path, busy_seconds=store.busy_seconds)
         except sqlite3.Error as e:
             raise translated(e, path=store.path) from e
         self.lock = WriterLock(store.path)
@@ -381,13 +385,13 @@ class Session:
         finally:
             operation.close()
 
-    def write(self, operation: Operation[T], *, durable: bool) -> T:
+    def write(self, operation: Operation[T], *, durable: bool, busy_seconds: float) -> T:
         try:
             if durable:
-                return self._write(operation)
+                return self._write(operation, busy_seconds)
             self.connection.execute("pragma synchronous = normal")  # an error inside a transaction
             try:
-                return self._write(operation)
+                return self._write(operation, busy_seconds)
             finally:
                 self.connection.execute("pragma synchronous = full")
         except sqlite3.Error as e:
@@ -395,16 +399,16 @@ class Session:
         finally:
             operation.close()
 
-    def _write(self, operation: Operation[T]) -> T:
+    def _write(self, operation: Operation[T], busy_seconds: float) -> T:
         if self.owned is not None and self.owned.is_open:
             raise TransactionOwned(
                 "this thread's run.tx is open and holds the ledger; do this before it, or after the run"
             )
-        begin(self.connection, self.lock, path=self._path, seconds=self._busy_seconds)
+        begin(self.connection, self.lock, path=self._path, seconds=busy_seconds)
         try:
             self._refuse_newer()
             result = drive(operation, self.answers)
-            commit(self.connection, seconds=self._busy_seconds)
+            commit(self.connection, seconds=busy_seconds)
         finally:
             if self.connection.in_transaction:
                 self.connection.rollback()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import traceback
-from typing import TypeVar
 
 from duly.errors import Misuse, Refused
 from duly.ledger import contracts, states
@@ -16,7 +13,11 @@ from duly.store.lock import begin_pulse, lock_path
 from duly.store.sqlite import SqliteStore
 from duly.work.identity import new_attempt_id, owner
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
 class Pulse:
@@ -31,6 +32,10 @@ class Pulse:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+
+class OutputRefused(Exception):
+    """A command's output cannot be put in place."""
 
 
 def terms_of(job: Job, claim: Claim) -> Terms:
@@ -55,17 +60,8 @@ def record_ending(store: SqliteStore, job: Job, claim: Claim, ending: Ending, *,
 def retry_delay(job: Job, claim: Claim, *, counted: bool) -> int:
     """Microseconds until a failed run may be taken again: doubling with each failure, jittered."""
     tries = claim.failures + 1 if counted else claim.number
-    jitter = random.random()  # noqa: S311  it spreads load, it hides nothing
+    jitter = int.from_bytes(os.urandom(4), "big") / (1 << 32)
     return contracts.backoff(tries, delay=job.retry_delay, ceiling=job.retry_ceiling, jitter=jitter)
-
-
-def error_place(error: BaseException) -> str:
-    """What is kept of an exception: its type and the place that raised it. Never its message, which may hold secrets."""
-    kind = type(error).__qualname__
-    state = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
-    return kind + (f" {state}" if state else "") + place
 
 
 def raise_if_refused(answer: T | Refused | Misuse) -> T:

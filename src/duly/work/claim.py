@@ -13,7 +13,8 @@ from duly.ledger.contracts import Ending
 from duly.ledger.take import look
 from duly.store.borrowed import in_borrowed
 from duly.work.answers import Completed
-from duly.work.attempt import Pulse, elapsed_since_first, error_place, record_ending, terms_of
+from duly.work.attempt import Pulse, elapsed_since_first, record_ending, terms_of
+from duly.work.exception import error_place
 from duly.work.run import Run, Window
 
 if TYPE_CHECKING:

@@ -38,10 +38,16 @@ def owner() -> str:
 def _started() -> str:
     """When this process started, in clock ticks since boot (proc(5), field 22); empty where there is no /proc."""
     try:
-        with open("/proc/self/stat", encoding="ascii", errors="replace") as f:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as f:
             return f.read().rpartition(")")[2].split()[19]
     except OSError:
         return ""
+
+
+def actor() -> str:
+    """Whose hand it is, for the evidence: the person behind sudo, else the login name, at this host: `ana@db1`."""
+    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or os.environ.get("USER") or str(os.getuid())
+    return f"{name}@{os.uname().nodename}"
 
 
 def idempotency_key(namespace: str, key: RunKey, name: str = "") -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
 from duly.ledger.address import scopes_of
 from duly.ledger.complete import complete_or_raise
-from duly.ledger.named import peek_window, take_window
+from duly.ledger.inline import record_failure
+from duly.ledger.named import Named, peek_window, take_window
 from duly.ledger.open import Taken, claim_next, peek
 from duly.ledger.records import Claim as Held
+from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
-from duly.ledger.records import RunId
 from duly.ledger.register import Declaration
 from duly.records import replace
 from duly.schedule.keys import RunKey
@@ -23,20 +25,24 @@ from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue, told
 from duly.work.attempt import (
     Pulse,
     elapsed_since_first,
-    error_place,
     raise_if_refused,
     record_ending,
+    retry_delay,
     terms_of,
 )
+from duly.work.exception import error_place
+from duly.work.identity import new_attempt_id, owner
 from duly.work.payload import payload_hash
 from duly.work.run import Run
 from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
     from duly.store.sqlite import SqliteStore
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
 
+T = TypeVar("T")
 Tx = TypeVar("Tx")
 
 
@@ -54,6 +60,8 @@ class Job(Generic[Tx]):
         declared: Declaration,
         function: Callable[[Run[Tx]], object],
         scopes: tuple[str, ...] | None,
+        *,
+        inline: bool,
     ) -> None:
         self.name = declared.job
         self.function = function
@@ -62,6 +70,7 @@ class Job(Generic[Tx]):
         self._keeper = keeper
         self._declared = declared
         self._scopes = scopes
+        self._inline = inline
 
     def __repr__(self) -> str:
         return f"<duly.Job {self.name}>"
@@ -88,20 +97,26 @@ class Job(Generic[Tx]):
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         try:
-            named = raise_if_refused(self._store.read(peek_window(declared, window, pulse.claimer)))
-            if named is None:
-                named = raise_if_refused(
-                    self._store.write(take_window(declared, window, pulse.claimer), durable=self._claim_survives)
-                )
-            answer = named.answer
-            if isinstance(answer, (Refused, Misuse)):
-                raise answer
-            if not isinstance(answer, Held):
-                return told(named.key, answer)
-            assert named.row is not None
-            return self._work(named.known.job, named.key, answer, named.row)
+            seen = raise_if_refused(self._store.read(peek_window(declared, window, pulse.claimer)))
+            if seen is not None:
+                return self._answered(seen)
+            with self._claiming() as claiming:
+                named = raise_if_refused(claiming.ask(take_window(declared, window, pulse.claimer)))
+                if not isinstance(named.answer, Held):
+                    return self._answered(named)
+                assert named.row is not None
+                again = partial(take_window, declared, window)
+                return self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
         finally:
             pulse.stop()
+
+    def _answered(self, named: Named) -> AlreadyCompleted | Busy | NotDue:
+        """The answer of a run that was not claimed. Raises where it is a refusal."""
+        answer = named.answer
+        if isinstance(answer, (Refused, Misuse)):
+            raise answer
+        assert not isinstance(answer, Held)
+        return told(named.key, answer)
 
     def catch_up(self, *, scope: str | None = None) -> list[Completed]:
         """Work what is owed, oldest first, by the job's catch-up policy: what cron, a timer or a Pod calls.
@@ -130,50 +145,55 @@ class Job(Generic[Tx]):
         while True:
             pulse = Pulse(self._store, trigger="catch-up")
             try:
-                taken = self._claim_next(declared, pulse, as_of, tried)
-                if taken is None:
+                if not raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried))).writes:
                     return
-                tried |= {taken.run.id}
-                try:
-                    done.append(self._work(taken.known.job, taken.key, taken.claim, taken.run))
-                except Exception as e:
-                    failures.append(e)
+                with self._claiming() as claiming:
+                    ask = partial(claim_next, declared, as_of=as_of, tried=tried)
+                    taken = raise_if_refused(claiming.ask(ask(pulse.claimer)))
+                    if not isinstance(taken, Taken):
+                        return
+                    tried |= {taken.run.id}
+                    again = partial(ask, only=taken.run.id)
+                    try:
+                        done.append(self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again))
+                    except Exception as e:
+                        failures.append(e)
             finally:
                 pulse.stop()
 
-    def _claim_next(self, declared: Declaration, pulse: Pulse, as_of: int, tried: frozenset[RunId]) -> Taken | None:
-        seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
-        if not seen.writes:
-            return None
-        answer = raise_if_refused(
-            self._store.write(
-                claim_next(declared, pulse.claimer, as_of=as_of, tried=tried), durable=self._claim_survives
-            )
-        )
-        return answer if isinstance(answer, Taken) else None
+    def _claiming(self) -> Claiming:
+        # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.
+        durable = self._declared.policies.get("contract") != contracts.TRANSACTIONAL
+        return Claiming(self._store, inline=self._inline, durable=durable)
 
-    @property
-    def _claim_survives(self) -> bool:
-        """Whether the claim's commit is flushed: losing a transactional claim loses nothing, its effect goes with it."""
-        return self._declared.policies.get("contract") != contracts.TRANSACTIONAL
-
-    def _work(self, job: JobRow, key: RunKey, claim: Held, row: Row) -> Completed:
-        """Call the function, and complete the run or record how its attempt ended."""
-        run: Run[Tx] = Run(self._store, key, claim, row)
-        self._keeper.keep(claim, run._supersede)
+    def _work(
+        self,
+        claiming: Claiming,
+        job: JobRow,
+        key: RunKey,
+        claim: Held,
+        row: Row,
+        again: Callable[[Claimer], Operation[Any]],
+    ) -> Completed:
+        """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
+        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction)
+        if not self._inline:
+            self._keeper.keep(claim, run._supersede)
         try:
             self.function(run)
             run._complete(complete_or_raise(claim))
             return Completed(run.key, run.attempt)
         except BaseException as e:
             run._abandon()
-            self._record(job, claim, e)
+            self._record(job, claim, e, again)
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
             raise
         finally:
             self._keeper.drop(claim)
 
-    def _record(self, job: JobRow, claim: Held, error: BaseException) -> None:
+    def _record(
+        self, job: JobRow, claim: Held, error: BaseException, again: Callable[[Claimer], Operation[Any]]
+    ) -> None:
         """Write down how the attempt ended. A claim that was lost is recorded already, by whoever took it over."""
         if isinstance(error, ClaimLost):
             return
@@ -184,7 +204,15 @@ class Job(Generic[Tx]):
             failures=claim.failures,
         )
         try:
-            record_ending(self._store, job, claim, ending, error=error_place(error))
+            if not self._inline:
+                record_ending(self._store, job, claim, ending, error=error_place(error))
+                return
+            retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
+            claimer = Claimer(new_attempt_id(), owner(), claim.trigger)
+            failure = record_failure(
+                again(claimer), ending, began_at=claim.started_at, retry_in=retry_in, error=error_place(error)
+            )
+            self._store.write(failure)
         except DulyError as e:
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
 
@@ -199,6 +227,35 @@ class Job(Generic[Tx]):
         if self._scopes is not None:
             return list(self._scopes)
         return self._store.read(scopes_of(self.name)) or [""]
+
+
+class Claiming:
+    """The transaction of a claim: one of its own that is committed at once, or inline the one of the effect."""
+
+    def __init__(self, store: SqliteStore, *, inline: bool, durable: bool) -> None:
+        self._store = store
+        self._durable = durable
+        self.transaction = store.owned() if inline else None
+
+    def __enter__(self) -> Claiming:
+        if self.transaction is not None:
+            self.transaction.begin()
+        return self
+
+    def ask(self, operation: Operation[T]) -> T:
+        """Run the claiming operation."""
+        if self.transaction is None:
+            return self._store.write(operation, durable=self._durable)
+        return self.transaction.drive(operation)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Inline, what was found without claiming is committed too; after a claim the transaction has ended already."""
+        if self.transaction is None or not self.transaction.is_open:
+            return
+        if kind is None:
+            self.transaction.commit()
+        else:
+            self.transaction.abandon()
 
 
 def wait_micros(wait: int | float | str) -> int:

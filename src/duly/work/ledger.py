@@ -22,7 +22,7 @@ from duly.times import HOUR, MINUTE, parse_duration
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse, raise_if_refused
 from duly.work.claim import Claim
-from duly.work.identity import new_attempt_id, owner
+from duly.work.identity import actor, new_attempt_id, owner
 from duly.work.job import Job, wait_micros
 from duly.work.keeper import LeaseKeeper
 from duly.work.payload import payload_hash
@@ -65,6 +65,7 @@ class Ledger(Generic[Tx]):
         lease: str | int = MINUTE,
         overlap: bool = False,
         ordered: bool = False,
+        inline: bool = False,
         owner: str = "",
         scopes: Sequence[str] | None = None,
     ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
@@ -73,6 +74,8 @@ class Ledger(Generic[Tx]):
         `catch_up` is named by whoever writes the job: `duly.EACH` or `duly.LATEST`. `effect` is its contract:
         `transactional` (it writes through `run.tx`), `idempotent` (with `remembers`, how long the destination
         deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. `scopes` closes the roster.
+        `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two, for short
+        transactional work that may hold the ledger while it lasts.
         Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
         """
         check_job_name(name)
@@ -93,10 +96,15 @@ class Ledger(Generic[Tx]):
             "owner": owner,
         }
         check_policies(policies)
-        declared = Declaration(name, "", schedule, policies, _actor())
+        if inline and effect != contracts.TRANSACTIONAL:
+            raise Misuse(
+                f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}"
+            )
+        declared = Declaration(name, "", schedule, policies, actor())
+        closed = None if scopes is None else tuple(scopes)
 
         def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:
-            return Job(self._store, self._keeper, declared, function, None if scopes is None else tuple(scopes))
+            return Job(self._store, self._keeper, declared, function, closed, inline=inline)
 
         return register
 
@@ -131,12 +139,12 @@ class Ledger(Generic[Tx]):
             if window is not None or adhoc is not None or scope:
                 raise Misuse(f"{job!r} is a whole key; leave window, scope and adhoc out")
             key = parse_key(job)
-            declared = Declaration(key.job, key.scope, by=_actor())
+            declared = Declaration(key.job, key.scope, by=actor())
             return lambda claimer: take_key(key, declared, claimer)
         check_job_name(job)
         if scope:
             check_scope(scope)
-        declared = Declaration(job, scope, by=_actor())
+        declared = Declaration(job, scope, by=actor())
         if adhoc is not None and window is None:
             return lambda claimer: take_adhoc(declared, adhoc, claimer)
         if window is not None and adhoc is None:
@@ -207,9 +215,3 @@ def _micros(name: str, value: str | int) -> int:
         return parse_duration(value)
     except TimeInvalid as e:
         raise Misuse(f"{name}: {e}") from e
-
-
-def _actor() -> str:
-    """Whose hand it was, for the evidence."""
-    name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or os.environ.get("USER") or str(os.getuid())
-    return f"{name}@{os.uname().nodename}"

@@ -48,7 +48,14 @@ class Run(Generic[Tx]):
     on every attempt.
     """
 
-    def __init__(self, store: SqliteStore, key: RunKey, claim: Claim, row: Row) -> None:
+    def __init__(
+        self,
+        store: SqliteStore,
+        key: RunKey,
+        claim: Claim,
+        row: Row,
+        transaction: OwnedTransaction | None = None,
+    ) -> None:
         self.key: str = str(key)
         self.job: str = key.job
         self.scope: str = key.scope
@@ -61,8 +68,8 @@ class Run(Generic[Tx]):
         self._window = _window(row)
         self._store = store
         self._claim = claim
-        self._transaction: OwnedTransaction | None = None
-        self._began = 0.0
+        self._transaction = transaction
+        self._began = time.monotonic()
         self._superseded = False
         self._over = False
 

@@ -1,0 +1,60 @@
+# What a contributor types; CI types the same. A machine needs Python 3.11 or newer with venv, and make.
+
+SHELL := /bin/sh
+VENV  := .venv
+
+# The first of these that runs and is new enough; or say which: make PYTHON=/opt/python3.12/bin/python3 …
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && command -v "$$p" && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types contracts check bench clean
+
+help:  ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/installed  ## see it work: workers that race and die, a day done once, a night of 25 hours
+	$(VENV)/bin/duly demo
+
+test: $(VENV)/developed  ## every test, on at most two cores, in random order; what is skipped is said at the end
+	@.ci/debian strace
+	$(VENV)/bin/pytest -q -n auto --maxprocesses=2
+
+lint: $(VENV)/developed  ## layout and habits of the code
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+
+format: $(VENV)/developed  ## lay the code out, and mend what can be mended
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+types: $(VENV)/developed  ## strict types, tests and benchmarks included
+	$(VENV)/bin/mypy
+
+contracts: $(VENV)/developed  ## which room may import which
+	$(VENV)/bin/lint-imports --no-logo
+
+check: lint types contracts test  ## all of these
+
+bench: $(VENV)/installed  ## figures: what a start costs, and 64 jobs in one second
+	@for script in bench/*.py; do $(VENV)/bin/python "$$script" || exit; done
+
+clean:  ## remove what was made here
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# -- environments: made again when pyproject.toml changes ------------------------------------------------------------
+
+$(VENV)/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo 'duly needs Python 3.11 or newer, and none was found; say which: make PYTHON=/path/to/python3'; exit 1; }
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' 2>/dev/null || { echo '$(PYTHON) is older than Python 3.11, or does not run; duly needs 3.11 or newer'; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)/bin/python -m pip install --quiet --editable .
+	@touch $@
+
+# A group of dependencies (PEP 735) needs pip 25.1, which the line above brought.
+$(VENV)/developed: $(VENV)/installed
+	$(VENV)/bin/python -m pip install --quiet --group dev
+	@touch $@

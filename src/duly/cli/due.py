@@ -1,0 +1,72 @@
+"""`duly due`: would `duly exec` work something now? 0 yes, 1 no, 255 anything else.
+
+Made for systemd's ExecCondition=, which skips the unit on 1 to 254 and fails it on 255.
+"""
+
+from __future__ import annotations
+
+from duly.cli.arguments import add_ledger, add_scope
+from duly.cli.ledgers import open_to_look
+from duly.errors import UnknownJob
+from duly.evidence.words import ago
+from duly.ledger.address import key_of, scopes_of
+from duly.ledger.ask import now as ledger_now
+from duly.ledger.open import peek
+from duly.ledger.register import Declaration
+from duly.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+HELP = "would exec work something now? 0 yes, 1 no, 255 anything else"
+EXAMPLE = "ExecCondition=duly due close-day"
+
+OWED, NOT_OWED, ANYTHING_ELSE = 0, 1, 255
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB", help="a job that the ledger knows")
+    parser.add_argument("-q", "--quiet", action="store_true", help="say it with the exit code alone")
+    add_scope(parser)
+    add_ledger(parser)
+
+
+def code_of(error: BaseException) -> int:
+    """Anything but a yes or a no, errors of usage too."""
+    return ANYTHING_ELSE
+
+
+@record
+class _Answer:
+    owed: bool
+    why: str
+
+
+def run(args: argparse.Namespace) -> int:
+    answers = open_to_look(args.ledger).read(_answers(args.job, args.scope))
+    if not args.quiet:
+        for name, answer in answers:
+            print(f"{name}: {answer.why}")
+    return OWED if any(answer.owed for _, answer in answers) else NOT_OWED
+
+
+async def _answers(job: str, scope: str | None) -> list[tuple[str, _Answer]]:
+    """For each line of the job, as `exec` works each scope in turn, or for the one that was named."""
+    scopes = await scopes_of(job) if scope is None else [scope]
+    if not scopes:
+        raise UnknownJob(f"the ledger knows no job {job!r}; its first `duly exec` registers it and works it")
+    return [(f"{one}/{job}" if one else job, await _answer(job, one)) for one in scopes]
+
+
+async def _answer(job: str, scope: str) -> _Answer:
+    seen = await peek(Declaration(job, scope), as_of=None, tried=frozenset())
+    if isinstance(seen, Exception):
+        raise seen
+    if seen.writes:
+        return _Answer(True, "a poke would work it now")
+    if seen.standing is not None:
+        return _Answer(False, f"nothing to work: {await key_of(seen.standing.id)} is {seen.standing.state}")
+    if seen.next_due is None:
+        return _Answer(False, "nothing is owed")
+    return _Answer(False, f"nothing is owed; next due {ago(seen.next_due, await ledger_now())}")

@@ -1,0 +1,263 @@
+"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `apply` another schedule to one."""
+
+from __future__ import annotations
+
+from duly.cli import codes
+from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
+from duly.cli.change import add_reason, write_or_try
+from duly.cli.ledgers import open_ledger, open_to_look
+from duly.cli.output import Cell, document, iso, note, show, table, when
+from duly.errors import Misuse
+from duly.evidence.jobs import JobSeen, job, jobs
+from duly.ledger.records import Job, Version
+from duly.ledger.versions import Applied, apply
+from duly.schedule.keys import nominal_text
+from duly.times import duration_text
+from duly.work.identity import actor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from duly.cli.output import Json
+    from duly.schedule.occurrence import Occurrence
+    from duly.schedule.spec import Schedule
+
+HELP = "the jobs of the ledger: list, show JOB, apply JOB another schedule"
+EXAMPLE = (
+    "duly jobs show close-day\n"
+    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply", required=True)
+    listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
+    showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
+    showing.add_argument("job", metavar="JOB")
+    applying = verbs.add_parser(
+        "apply",
+        help="put another schedule in force",
+        description="Put another schedule in force, of the same zone and grain. Windows that have begun keep their bounds.",
+    )
+    applying.add_argument("job", metavar="JOB")
+    add_reason(applying)
+    applying.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+    add_schedule(applying)
+    for each in (listing, showing, applying):
+        add_format(each)
+        add_ledger(each)
+
+
+def run(args: argparse.Namespace) -> int:
+    match args.verb:
+        case "list":
+            return _list(args)
+        case "show":
+            return _show(args)
+    return _apply(args)
+
+
+# -- list ---------------------------------------------------------------------------------------------------------------
+
+
+def _list(args: argparse.Namespace) -> int:
+    store = open_to_look(args.ledger)
+    seen, now = store.read(jobs()), store.now()
+    show(args, "duly.jobs.v1", {}, "jobs", [_as_json(one) for one in seen], lambda: _list_in_words(seen, args, now))
+    return codes.DONE
+
+
+def _list_in_words(seen: list[JobSeen], args: argparse.Namespace, now: int) -> str:
+    return table([_list_row(one, args, now) for one in seen]) if seen else "the ledger knows no job yet"
+
+
+def _list_row(seen: JobSeen, args: argparse.Namespace, now: int) -> list[str | Cell]:
+    known = seen.lines[0]
+    scopes = [k.line.scope for k in seen.lines if k.line is not None and k.line.scope]
+    roster = "" if not scopes else f"{len(scopes)} scopes" if len(scopes) > 1 else "1 scope"
+    if known.version is None:
+        return [known.job.name, "no schedule", "", roster]
+    due = (
+        "" if seen.next_due is None else f"next due {when(seen.next_due, known.version.zone, time=args.time, now=now)}"
+    )
+    return [known.job.name, known.version.words.partition(";")[0], due, roster]
+
+
+def _as_json(seen: JobSeen) -> dict[str, Json]:
+    known = seen.lines[0]
+    row, version = known.job, known.version
+    scopes: list[Json] = [k.line.scope for k in seen.lines if k.line is not None]
+    return {
+        "key": row.name,
+        "job": row.name,
+        "schedule": None if version is None else version.words,
+        "zone": None if version is None else version.zone,
+        "grain": None if version is None else version.grain,
+        "version": row.version,
+        "next_due": iso(seen.next_due),
+        "scopes": scopes,
+        "roster": row.roster,
+        "catch_up": row.catch_up,
+        "contract": row.contract,
+        "remembers": _span(row.remembers),
+        "retries": row.retries,
+        "grace": _span(row.grace),
+        "timeout": _span(row.timeout),
+        "lease": _span(row.lease),
+        "overlap": bool(row.overlap),
+        "ordered": bool(row.ordered),
+        "owner": row.owner,
+    }
+
+
+def _span(micros: int | None) -> str | None:
+    return None if micros is None else duration_text(micros)
+
+
+# -- show ---------------------------------------------------------------------------------------------------------------
+
+
+def _show(args: argparse.Namespace) -> int:
+    store = open_to_look(args.ledger)
+    seen, now = store.read(job(args.job)), store.now()
+    if args.format == "table":
+        print(_show_in_words(seen, args, now))
+    elif args.format == "json":
+        versions: list[Json] = [_version_as_json(version) for version in seen.versions]
+        print(document("duly.job.v1", {**_as_json(seen), "versions": versions}))
+    else:
+        show(args, "duly.job.v1", {}, "jobs", [_as_json(seen)], str)
+    return codes.DONE
+
+
+def _version_as_json(version: Version) -> dict[str, Json]:
+    return {
+        "number": version.number,
+        "label": version.label,
+        "schedule": version.words,
+        "zone": version.zone,
+        "grain": version.grain,
+        "effective_from": iso(version.effective_from or None),
+    }
+
+
+def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
+    known = seen.lines[0]
+    scopes = [k.line.scope for k in seen.lines if k.line is not None and k.line.scope]
+    facts = [["schedule", "none" if known.version is None else known.version.words]]
+    if seen.next_due is not None and known.version is not None:
+        facts.append(["next due", when(seen.next_due, known.version.zone, time=args.time, now=now)])
+    facts += _policies(known.job)
+    if scopes:
+        facts.append(["scopes", f"{', '.join(scopes)} ({known.job.roster})"])
+    parts = [known.job.name, table(facts)]
+    if len(seen.versions) > 1:
+        parts += ["", "versions", table([_version_row(version, args, now) for version in seen.versions])]
+    return "\n".join(parts)
+
+
+def _policies(row: Job) -> list[list[str]]:
+    remembers = "" if row.contract != "idempotent" else f", remembers {_span(row.remembers) or 'forever'}"
+    retries = (
+        "none"
+        if not row.retries
+        else f"{row.retries}, from {_span(row.retry_delay)} doubling to {_span(row.retry_ceiling)}"
+    )
+    facts = [
+        ["catch-up", row.catch_up],
+        ["contract", f"{row.contract}{remembers}"],
+        ["retries", retries],
+        ["grace", _span(row.grace) or "a tenth of the period, at most 1h"],
+        ["timeout", _span(row.timeout) or "none"],
+        ["lease", _span(row.lease) or ""],
+        ["overlap", "yes" if row.overlap else "no"],
+        ["ordered", "yes" if row.ordered else "no"],
+    ]
+    return [*facts, ["owner", row.owner]] if row.owner else facts
+
+
+def _version_row(version: Version, args: argparse.Namespace, now: int) -> list[str | Cell]:
+    since = (
+        "first"
+        if not version.effective_from
+        else f"from {when(version.effective_from, version.zone, time=args.time, now=now)}"
+    )
+    return [f"  {version.number}", since, version.words]
+
+
+# -- apply --------------------------------------------------------------------------------------------------------------
+
+
+def _apply(args: argparse.Namespace) -> int:
+    schedule = given_schedule(args, "jobs apply", [args.job])
+    if schedule is None:
+        raise Misuse(
+            "jobs apply: which schedule? Give it by flags, as `duly exec` takes them",
+            next_step=f"duly jobs apply {args.job} --period daily --zone Europe/Paris --reason why --dry-run",
+        )
+    if not (args.reason or "").strip():
+        raise Misuse(
+            "jobs apply: say why with --reason; it is kept in the ledger",
+            next_step=f"duly jobs apply {args.job} --help",
+        )
+    store = open_ledger(args.ledger)
+    operation = apply(args.job, schedule, by=actor(), reason=args.reason.strip())
+    applied = write_or_try(store, operation, dry_run=args.dry_run)
+    if args.format == "table":
+        print(_applied_in_words(args, schedule, applied, store.now()))
+    else:
+        print(document("duly.apply.v1", _applied_as_json(args, schedule, applied)))
+    if applied is not None:
+        note(
+            "nothing was changed: this was a dry run"
+            if args.dry_run
+            else "declare it so from now on, or nothing is run"
+        )
+    return codes.DONE
+
+
+def _applied_in_words(args: argparse.Namespace, schedule: Schedule, applied: Applied | None, now: int) -> str:
+    if applied is None:
+        return f"{args.job}: in force already: {schedule.words()}"
+
+    def at(instant: int) -> str:
+        return when(instant, schedule.zone, time=args.time, now=now)
+
+    said = [f"{args.job}: version {applied.number}: {applied.words}"]
+    if applied.before is not None:
+        said.append(f"in place of version {applied.before.number}: {applied.before.words}")
+    said += [f"{_named(o, schedule)} has begun; it keeps its bounds, and comes due {at(o.due)}" for o in applied.began]
+    if applied.first is not None:
+        seam = f"{at(applied.first.start)} to {at(applied.first.end)}"
+        said.append(f"first window: {_named(applied.first, schedule)}, {seam}, due {at(applied.first.due)}")
+    return "\n".join(said)
+
+
+def _named(occurrence: Occurrence, schedule: Schedule) -> str:
+    return nominal_text(schedule.grain, occurrence.nominal, schedule.zone)
+
+
+def _applied_as_json(args: argparse.Namespace, schedule: Schedule, applied: Applied | None) -> dict[str, Json]:
+    facts: dict[str, Json] = {"job": args.job, "dry_run": args.dry_run, "changed": applied is not None}
+    if applied is None:
+        return facts
+    began: list[Json] = [_occurrence_as_json(occurrence, schedule) for occurrence in applied.began]
+    return {
+        **facts,
+        "version": applied.number,
+        "schedule": applied.words,
+        "before": None if applied.before is None else applied.before.words,
+        "effective_from": iso(applied.since),
+        "began": began,
+        "first": None if applied.first is None else _occurrence_as_json(applied.first, schedule),
+    }
+
+
+def _occurrence_as_json(occurrence: Occurrence, schedule: Schedule) -> dict[str, Json]:
+    return {
+        "window": _named(occurrence, schedule),
+        "due": iso(occurrence.due),
+        "window_start": iso(occurrence.start),
+        "window_end": iso(occurrence.end),
+    }

@@ -1,0 +1,145 @@
+"""`duly next`: coming and past occurrences of a job, or of a schedule that is only thought of."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from duly.cli import codes
+from duly.cli.arguments import add_format, add_ledger, add_schedule, add_scope, count_from_1, given_schedule
+from duly.cli.ledgers import open_to_look
+from duly.cli.output import Cell, as_json, glyph_and_word, iso, note, show, table, when
+from duly.cli.runs_argument import scope_of
+from duly.cli.tzdata import tzdata_version
+from duly.errors import Misuse
+from duly.evidence.explain import length
+from duly.evidence.next import around, clock_note, parse_range, within
+from duly.evidence.verdict import Window, windows_of
+from duly.ledger.address import known_or_raise
+from duly.ledger.ask import now as ledger_now
+from duly.ledger.spells import Spell, spells_of
+from duly.records import record
+from duly.schedule.keys import nominal_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from duly.cli.output import Json
+    from duly.schedule.occurrence import Occurrence
+    from duly.schedule.spec import Schedule
+
+HELP = "coming and past occurrences, windows, and what the clocks do to them"
+EXAMPLE = "duly next close-day 2026-10-24..2026-10-27\n  duly next --cron '30 2 * * *' --zone Europe/Paris -n 10"
+
+AT_MOST = 1_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB", nargs="?", help="a job that the ledger knows; else a schedule by flags")
+    parser.add_argument(
+        "range", metavar="RANGE", nargs="?", help="half-open: 2026-11-01..2026-12-01, -3d.., ..2026-12-01"
+    )
+    parser.add_argument(
+        "-n", type=count_from_1, metavar="N", help="how many coming ones (default: 5, after 3 past ones)"
+    )
+    add_schedule(parser)
+    add_scope(parser)
+    add_format(parser)
+    add_ledger(parser)
+
+
+@record
+class _Shown:
+    schedule: Schedule
+    as_of: int
+    spells: list[Spell]
+    occurrences: list[Occurrence]
+    windows: list[Window]
+
+    def clocks(self, occurrence: Occurrence) -> str:
+        """What the clocks do to it, by the version that answers for it."""
+        schedule = next((spell.schedule for spell in self.spells if spell.has(occurrence)), self.schedule)
+        return clock_note(schedule, occurrence)
+
+
+def run(args: argparse.Namespace) -> int:
+    schedule = given_schedule(args, "next", [args.job, args.range])
+    if schedule is not None:
+        if args.range is not None or (args.job is not None and ".." not in args.job):
+            raise Misuse("next: a job of the ledger, or a schedule by flags, not both; leave one out")
+        shown = _of_schedule(args, schedule)
+    elif args.job is None:
+        raise Misuse("next: name a job, or give a schedule", next_step="duly next --period daily --zone Europe/Paris")
+    else:
+        shown = open_to_look(args.ledger).read(_of_job(args))
+    if len(shown.occurrences) == AT_MOST:
+        note(f"only the first {AT_MOST} are shown; give a shorter range, or -n")
+    records = [_as_json(shown, place) for place in range(len(shown.occurrences))]
+    facts: dict[str, Json] = {"as_of": iso(shown.as_of), "schedule": shown.schedule.words(), "tzdata": tzdata_version()}
+    show(args, "duly.next.v1", facts, "occurrences", records, lambda: _in_words(shown, args))
+    return codes.DONE
+
+
+def _of_schedule(args: argparse.Namespace, schedule: Schedule) -> _Shown:
+    from time import time_ns
+
+    instant = time_ns() // 1000
+    spells = [Spell(schedule, 1, None, None)]
+    return _Shown(schedule, instant, spells, _chosen(args, spells, args.job, instant, past=0), [])
+
+
+async def _of_job(args: argparse.Namespace) -> _Shown:
+    known = await known_or_raise(args.job, await scope_of(args.job, args.scope))
+    instant = await ledger_now()
+    spells = await spells_of(known)
+    occurrences = _chosen(args, spells, args.range, instant, past=3 if args.n is None else 0)
+    return _Shown(spells[-1].schedule, instant, spells, occurrences, await windows_of(known, occurrences, instant))
+
+
+def _chosen(
+    args: argparse.Namespace, spells: list[Spell], text: str | None, instant: int, *, past: int
+) -> list[Occurrence]:
+    if text is None:
+        return around(spells, instant, past=past, coming=min(args.n or 5, AT_MOST))
+    wanted = parse_range(text, spells[-1].schedule.zone, instant)
+    at_most = AT_MOST if args.n is None and wanted.end is not None else min(args.n or 20, AT_MOST)
+    return list(islice(within(spells, wanted, instant), at_most))
+
+
+def _as_json(shown: _Shown, place: int) -> dict[str, Json]:
+    occurrence = shown.occurrences[place]
+    schedule = shown.schedule
+    if shown.windows:
+        base = as_json(shown.windows[place])
+    else:
+        middle = nominal_text(schedule.grain, occurrence.nominal, schedule.zone)
+        base = {
+            "key": middle,
+            "window": middle,
+            "due": iso(occurrence.due),
+            "window_start": iso(occurrence.start),
+            "window_end": iso(occurrence.end),
+            "zone": schedule.zone,
+        }
+    return {**base, "resolution": occurrence.resolution, "clocks": shown.clocks(occurrence)}
+
+
+def _in_words(shown: _Shown, args: argparse.Namespace) -> str:
+    rows = [_row(shown, place, args) for place in range(len(shown.occurrences))]
+    tzdata = "" if shown.schedule.zone == "UTC" else f"; tzdata {tzdata_version()}"
+    return "\n".join([f"{shown.schedule.words()}{tzdata}", table(rows) if rows else "no occurrence there"])
+
+
+def _row(shown: _Shown, place: int, args: argparse.Namespace) -> list[str | Cell]:
+    occurrence, schedule = shown.occurrences[place], shown.schedule
+    window = shown.windows[place] if shown.windows else None
+    bounds = window.bounds if window is not None else None
+    due = window.due if window is not None and window.due is not None else occurrence.due
+    said: list[str | Cell] = [] if window is None else [glyph_and_word(window.verdict.word)]
+    return [
+        nominal_text(schedule.grain, occurrence.nominal, schedule.zone),
+        length(bounds or (occurrence.start, occurrence.end)).rjust(4),
+        f"due {when(due, schedule.zone, time=args.time, now=shown.as_of)}",
+        *said,
+        shown.clocks(occurrence),
+    ]

@@ -1,0 +1,31 @@
+"""`duly skip`: settle a run without doing it."""
+
+from __future__ import annotations
+
+from duly.cli.change import add_change, add_reason, run_change, word_of
+from duly.ledger.resolve import Word, skip
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from duly.ledger.address import Addressed
+    from duly.ledger.ask import Operation
+    from duly.ledger.records import Run
+
+HELP = "settle a run without doing it; `duly unskip` takes it back"
+EXAMPLE = "duly skip fx-rates 2026-11-28T14 --reason 'the exchange was closed'"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_change(parser)
+    add_reason(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    def change(found: Addressed, word: Word) -> Operation[Run]:
+        return skip(found.known, found.run, found.occurrence, word)
+
+    return run_change(
+        args, "skip", change, word=word_of(args, "skip"), then="nothing will run it, unless it is unskipped"
+    )

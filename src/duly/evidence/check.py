@@ -1,0 +1,49 @@
+"""Check: did the period complete? The answer is an exit code, for monitors that ask nothing else.
+
+`complete` (skipped counts, with a note, unless strict) · `not complete` (failed, unknown, missing, or late whatever it is
+doing) · `cannot tell` (pruned, or never owed) · `not yet` (coming, due, running or retrying, and not late).
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from duly.evidence import verdict
+from duly.evidence.verdict import Verdict, Window, windows_of
+from duly.ledger.ask import now
+from duly.ledger.records import Known
+from duly.ledger.spells import due_after, due_before, spells_of
+
+COMPLETE, NOT_COMPLETE, CANNOT_TELL, NOT_YET = 0, 1, 2, 3
+IN_WORDS = {COMPLETE: "complete", NOT_COMPLETE: "not complete", CANNOT_TELL: "cannot tell", NOT_YET: "not yet"}
+_WORST_FIRST = (NOT_COMPLETE, CANNOT_TELL, NOT_YET, COMPLETE)
+
+
+def answer_of(said: Verdict, *, strict: bool = False) -> int:
+    """The code of a verdict. Pure. `strict`: a skipped window is not complete."""
+    match said.word:
+        case verdict.COMPLETE:
+            return COMPLETE
+        case verdict.SKIPPED:
+            return NOT_COMPLETE if strict else COMPLETE
+        case verdict.PRUNED | verdict.NOT_OWED:
+            return CANNOT_TELL
+        case verdict.UNKNOWN | verdict.FAILED | verdict.MISSING | verdict.LATE:
+            return NOT_COMPLETE
+    return NOT_COMPLETE if said.late else NOT_YET
+
+
+def worst(answers: list[int]) -> int:
+    """The one answer for several lines: the first of not complete, cannot tell, not yet, complete."""
+    return min(answers, key=_WORST_FIRST.index)
+
+
+async def newest_due(known: Known) -> Window | None:
+    """The newest window of a line that has come due and is owed, judged; before its first, the one that is coming."""
+    instant = await now()
+    spells = await spells_of(known)
+    for occurrences in (due_before(spells, instant), due_after(spells, instant)):
+        for window in await windows_of(known, list(islice(occurrences, 1)), instant):
+            if window.verdict.word != verdict.NOT_OWED:
+                return window
+    return None

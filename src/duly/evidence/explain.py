@@ -1,0 +1,267 @@
+"""Explain: why a run ran, did not, or will. In sentences, from the schedule to what the next poke will do.
+
+What the ledger holds is told in the order in which it happened; the last sentence is the decision. A window without a row
+is explained as well: before the line began, in a skipped range, not due yet, owed at the next poke, dropped by the
+catch-up policy at the next poke, or pruned.
+"""
+
+from __future__ import annotations
+
+from duly.evidence import verdict
+from duly.evidence.runs import Attempt, History, Told, history
+from duly.evidence.verdict import Window, grace_text, window_of
+from duly.evidence.words import ago, span
+from duly.ledger import states
+from duly.ledger.address import Addressed, key_of
+from duly.ledger.ask import Statement, every, now, one
+from duly.ledger.open import UNSETTLED_OF_LINE
+from duly.ledger.records import Run, RunId, Version
+from duly.ledger.spells import VERSIONS_OF, due_before, spells_of
+from duly.ledger.take import gone, look
+from duly.records import record
+from duly.times import HOUR, duration_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+RANGE_OVER_WINDOW = Statement(
+    "range_over_window",
+    """
+select reason, at, by
+  from duly_skipped
+ where series = :series and from_nominal <= :nominal and to_nominal > :nominal
+ order by at
+ limit 1
+""",
+)
+
+
+@record
+class SkippedRange:
+    """Why, when and by whom a range of windows was skipped."""
+
+    reason: str
+    at: int
+    by: str
+
+
+@record
+class Explanation:
+    """All that is needed to explain one window at an instant. `in_the_way`: the key of a run that must end first.
+
+    `newer` is the key of the newest window that is due, where a catch-up policy works only that one.
+    """
+
+    as_of: int
+    window: Window
+    versions: list[Version]
+    history: History
+    newer: str | None
+    in_the_way: str | None
+    skipped: SkippedRange | None
+
+
+async def explain(addressed: Addressed) -> Explanation:
+    """Read what there is to tell of the window that was named. Raises `UnknownRun` as `window_of`."""
+    instant = await now()
+    window = await window_of(addressed, instant)
+    known = addressed.known
+    scheduled = known.version is not None and known.series is not None
+    return Explanation(
+        instant,
+        window,
+        await every(VERSIONS_OF, Version, job=known.job.id),
+        await history(addressed),
+        await _newer(window, instant) if scheduled else None,
+        await _in_the_way(window),
+        await one(RANGE_OVER_WINDOW, SkippedRange, series=window.run.series, nominal=window.run.nominal),
+    )
+
+
+async def _newer(window: Window, instant: int) -> str | None:
+    known = window.known
+    assert known.series is not None
+    if known.job.catch_up == "each" or window.run.series != known.series.id:
+        return None
+    newest = next(due_before(await spells_of(known), instant), None)
+    if newest is None or newest.due <= (window.due or 0):
+        return None
+    return str(await key_of(RunId(known.series.id, newest.nominal)))
+
+
+async def _in_the_way(window: Window) -> str | None:
+    """Another run of the line that this one has to wait for: the holder of the line, or of an ordered job an older one."""
+    job, line = window.known.job, window.known.line
+    assert line is not None
+    if not job.overlap and line.holder is not None and line.holder != window.run:
+        held = await look(line.holder)
+        if held is not None and held.state == states.RUNNING and not await gone(held):
+            return str(await key_of(held.id))
+    if job.ordered:
+        for row in await every(UNSETTLED_OF_LINE, Run, line=line.id):
+            if row.id != window.run and (row.due or 0) < (window.due or 0):
+                return str(await key_of(row.id))
+    return None
+
+
+# -- sentences ----------------------------------------------------------------------------------------------------------
+
+
+def sentences(told: Explanation, at: Callable[[int], str]) -> list[str]:
+    """The explanation, a sentence an item, in order. Pure. `at` puts an instant in words."""
+    return [
+        *_of_schedule(told, at),
+        *_of_window(told, at),
+        *_of_history(told, at),
+        *_of_decision(told, at),
+    ]
+
+
+def _of_schedule(told: Explanation, at: Callable[[int], str]) -> list[str]:
+    job, version = told.window.known.job, told.window.known.version
+    if version is None:
+        return [f"{job.name} has no schedule: its runs are those that somebody names."]
+    said = [f"{job.name} is {version.words}."]
+    if version.number > 1:
+        said.append(
+            f"That is version {version.number}, which answers for windows that end after {at(version.effective_from)}."
+        )
+    row = told.window.row
+    if row is not None and row.version not in (None, version.number):
+        older = next((v for v in told.versions if v.number == row.version), None)
+        said += [f"This window belongs to version {row.version}: {older.words}."] if older is not None else []
+    return said
+
+
+def _of_window(told: Explanation, at: Callable[[int], str]) -> list[str]:
+    window = told.window
+    name = window.key.middle
+    if window.key.grain == "adhoc":
+        return [f"{name} is a run outside the schedule."]
+    bounds, due = window.bounds, window.due
+    if bounds is None or due is None:
+        return [f"{name} was named by a caller; no schedule gave it a window or a due time."]
+    comes = "came" if due <= told.as_of else "comes"
+    occurrence = window.occurrence
+    resolution = window.row.resolution if window.row is not None else None
+    night = _night(resolution or ("exact" if occurrence is None else occurrence.resolution))
+    said = [
+        f"{name} answers for {at(bounds[0])} to {at(bounds[1])}, {length(bounds)}.",
+        f"It {comes} due at {at(due)}, {ago(due, told.as_of)}.",
+    ]
+    return [*said, night] if night else said
+
+
+def length(bounds: tuple[int, int]) -> str:
+    """How long a window is: in hours, where it is whole ones."""
+    micros = bounds[1] - bounds[0]
+    return f"{micros // HOUR} h" if micros % HOUR == 0 else duration_text(micros)
+
+
+def _night(resolution: str) -> str:
+    return {
+        "gap-shifted": "Its wall-clock time does not exist that day: the clocks skip it.",
+        "fold-first": "Its wall-clock time exists twice that day; this is the first.",
+        "fold-second": "Its wall-clock time exists twice that day; this is the second.",
+    }.get(resolution, "")
+
+
+def _of_history(told: Explanation, at: Callable[[int], str]) -> list[str]:
+    """What happened, in the order in which it did; an attempt stands where it began."""
+    happened: list[tuple[int, int, str]] = []
+    several = len(told.history.revisions) > 1
+    for row in told.history.revisions:
+        if row.fence == 0 or row.opened_at < (row.first_started_at or 0) or row.revision > 1:
+            which = f"Revision {row.revision} was" if several else "It was"
+            happened.append((row.opened_at, 0, f"{which} opened at {at(row.opened_at)}."))
+    happened += [(a.ended.started_at, 1, _of_attempt(a, several, told.as_of, at)) for a in told.history.attempts]
+    happened += [(t.event.at, 2, _of_event(t, at)) for t in told.history.events]
+    return [sentence for _, _, sentence in sorted(happened, key=lambda one: one[:2])]
+
+
+def _of_attempt(attempt: Attempt, several: bool, now_: int, at: Callable[[int], str]) -> str:
+    ended = attempt.ended
+    which = f"Attempt {ended.number} of revision {attempt.revision}" if several else f"Attempt {ended.number}"
+    began = f"{which} began at {at(ended.started_at)} (by {ended.owner}, started by {ended.trigger}, contract {ended.contract})"
+    if ended.ended_at is None:
+        doubt = f"; nobody knows how it ended: {ended.error}" if ended.outcome == states.UNKNOWN else ""
+        return f"{began} and has not reported an end{doubt}."
+    how = {"lost": "was lost", "released": "gave the run back", "cancelled": "was cancelled"}.get(
+        ended.outcome, ended.outcome
+    )
+    error = f": {ended.error}" if ended.error else ""
+    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}."
+
+
+_DID = {
+    "unknown": "said that its outcome is unknown",
+    "payload_refused": "was refused, with another payload than the first",
+    "below_horizon": "was refused, for it lies below the horizon",
+}
+
+
+def _of_event(told: Told, at: Callable[[int], str]) -> str:
+    event = told.event
+    why = "; ".join(part for part in (event.reason, event.detail) if part)
+    did = _DID.get(event.kind, f"{event.kind.replace('_', ' ')} it")
+    return f"At {at(event.at)} {event.by or 'duly'} {did}{': ' + why if why else ''}."
+
+
+def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
+    """What stands now, and what the next poke makes of it."""
+    window, row = told.window, told.window.row
+    said, line = window.verdict, window.known.line
+    assert line is not None
+    match said.word:
+        case verdict.COMPLETE if row is not None:
+            when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""
+            return [f"So it is complete{when}, and nothing will run it again."]
+        case verdict.SKIPPED if row is None and told.skipped is not None:
+            who = f"by {told.skipped.by or 'duly'} at {at(told.skipped.at)}"
+            return [
+                f"It never had a row: it lies in a range that was skipped {who} ({told.skipped.reason}).",
+                "So nothing runs it, unless somebody unskips it.",
+            ]
+        case verdict.SKIPPED:
+            return [f"It was skipped ({said.note}).", "So nothing runs it, unless somebody unskips it."]
+        case verdict.PRUNED:
+            return ["It lies below the horizon: it was settled, its record was pruned, and it is never executed again."]
+        case verdict.NOT_OWED:
+            began = f" at {at(line.starts)}" if line.starts is not None else ""
+            return [
+                f"It is not owed: {said.note}{began}.",
+                "So no poke works it; `duly exec --window` can name it all the same.",
+            ]
+        case verdict.COMING:
+            return ["So nothing is owed yet: a poke works it from its due time on."]
+        case verdict.RUNNING if row is not None and row.lease_until is not None:
+            late = f" It is late: its grace is {grace_text(window)}." if said.late else ""
+            return [
+                f"So it is running; its lease lasts until {at(row.lease_until)}, and nobody else may take it before.{late}"
+            ]
+        case verdict.UNKNOWN:
+            return [
+                "So nothing runs it again until somebody says what happened: a second effect could be worse than none."
+            ]
+        case verdict.FAILED:
+            return ["So it waits for a person: retry it, or skip it."]
+    return _of_owed(told, at)
+
+
+def _of_owed(told: Explanation, at: Callable[[int], str]) -> list[str]:
+    window, row = told.window, told.window.row
+    job, line = window.known.job, window.known.line
+    grace = grace_text(window)
+    said = [f"It is late: it has been due for longer than its grace, {grace}."] if window.verdict.late else []
+    if row is None and line is not None and line.opened_until is not None:
+        said.append(f"It has no row: no poke has opened a window of this job since {at(line.opened_until)}.")
+    if row is not None and row.retry_at is not None and row.retry_at > told.as_of:
+        return [*said, f"So a poke takes it again from {at(row.retry_at)} on."]
+    if told.newer is not None and (row is None or row.asked_at is None):
+        policy = f"under catch-up {job.catch_up} only the newest is worked, {told.newer}"
+        return [*said, f"So the next poke skips it: {policy}."]
+    if told.in_the_way is not None:
+        return [*said, f"So it is owed, and waits for {told.in_the_way}."]
+    return [*said, "So it is owed: the next poke works it."]

@@ -1,0 +1,152 @@
+"""Runs: what the ledger holds, as a list, or one run with its attempts, texts and events."""
+
+from __future__ import annotations
+
+from duly.evidence.verdict import Window, lines, window_of_row
+from duly.ledger.address import Addressed, key_of
+from duly.ledger.ask import Statement, every, now
+from duly.ledger.events import Event
+from duly.ledger.records import LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId
+from duly.records import record
+from duly.schedule.keys import RunKey
+
+NEWEST_OF_LINE = Statement(
+    "newest_of_line",
+    # The newest by identity, read along the primary key of each series: no index names a state or a time.
+    f"""
+select {RUN_COLUMNS}
+  from duly_series s
+  join duly_run r on r.series = s.id
+  {LEASES}
+ where s.line = :line and (:state is null or r.state = :state)
+ order by coalesce(r.due, r.opened_at) desc, r.nominal desc, r.revision desc
+ limit :limit
+""",
+)
+
+REVISIONS = Statement(
+    "revisions",
+    f"""
+select {RUN_COLUMNS}
+  from duly_run r
+  {LEASES}
+ where r.series = :series and r.nominal = :nominal
+ order by r.revision
+""",
+)
+
+ATTEMPTS = Statement(
+    "attempts",
+    """
+select revision, number, attempt_id, started_at, ended_at, outcome, contract, owner, trigger, error
+  from duly_attempt
+ where series = :series and nominal = :nominal
+ order by revision, number
+""",
+)
+
+EVENTS = Statement(
+    "events",
+    """
+select revision, at, kind, attempt_id, by, reason, detail
+  from duly_event
+ where series = :series and nominal = :nominal
+ order by id
+""",
+)
+
+TEXTS = Statement(
+    "texts",
+    """
+select revision, number, kind, body
+  from duly_text
+ where series = :series and nominal = :nominal
+ order by revision, number, kind
+""",
+)
+
+
+@record
+class Attempt:
+    """One try, ended or current. Of a current one `ended_at` is None and the outcome is the run's state."""
+
+    revision: int
+    ended: EndedAttempt
+
+
+@record
+class Told:
+    """An event of one revision of a run."""
+
+    revision: int
+    event: Event
+
+
+@record
+class Text:
+    """A long text beside an attempt: `error`, `output` or a person's `evidence`."""
+
+    revision: int
+    number: int
+    kind: str
+    body: str
+
+
+@record
+class History:
+    """All that the ledger holds of one window: every revision, its attempts, events and texts, and its verdict now."""
+
+    as_of: int
+    key: RunKey
+    revisions: list[Run]
+    attempts: list[Attempt]
+    events: list[Told]
+    texts: list[Text]
+
+
+async def runs(
+    name: str | None = None, scope: str | None = None, *, state: str | None = None, limit: int
+) -> list[Window]:
+    """The newest runs, by due time, of the whole ledger, one job or one line; of one state if that is named."""
+    instant = await now()
+    found: list[Window] = []
+    for known in await lines(name, scope):
+        assert known.line is not None
+        rows = await every(NEWEST_OF_LINE, Run, line=known.line.id, state=state, limit=limit)
+        found += [await window_of_row(known, row, instant) for row in rows]
+    found.sort(key=lambda window: window.due or (window.row.opened_at if window.row else 0), reverse=True)
+    return found[:limit]
+
+
+async def history(addressed: Addressed) -> History:
+    """One window's whole history. Empty lists where it never had a row."""
+    run = addressed.run
+    of = {"series": run.series, "nominal": run.nominal}
+    revisions = await every(REVISIONS, Run, **of)
+    ended = await every(ATTEMPTS, lambda revision, *rest: Attempt(revision, EndedAttempt(*rest)), **of)
+    current = [Attempt(row.revision, _current(row)) for row in revisions if row.state in ("running", "unknown")]
+    return History(
+        await now(),
+        await key_of(RunId(run.series, run.nominal)),
+        revisions,
+        sorted([*ended, *current], key=lambda attempt: (attempt.revision, attempt.ended.number)),
+        await every(EVENTS, lambda revision, *rest: Told(revision, Event(*rest)), **of),
+        await every(TEXTS, Text, **of),
+    )
+
+
+def _current(row: Run) -> EndedAttempt:
+    """The attempt that lives in its run's row, because it has not ended."""
+    assert row.attempt_id is not None
+    assert row.started_at is not None
+    return EndedAttempt(
+        row.fence,
+        row.attempt_id,
+        row.started_at,
+        None,
+        row.state,
+        row.contract or "",
+        row.owner or "",
+        row.trigger or "",
+        row.cause,
+    )

@@ -1,0 +1,126 @@
+"""Status: what needs a person now, what is running, and how much went well.
+
+A person is needed for a run whose outcome is unknown, one that failed and waits, and a window that is late: opened and
+never begun, waiting for a retry that nobody came to make, or never opened at all because nobody poked. The last kind has
+no row: it is computed from the schedule, from where the line's windows were last opened up to now.
+"""
+
+from __future__ import annotations
+
+from duly.evidence.verdict import DUE, MISSING, RUNNING, Window, lines, window_of_row, windows_of
+from duly.ledger.ask import Statement, every, now, one
+from duly.ledger.open import UNSETTLED_OF_LINE
+from duly.ledger.records import Known, Run
+from duly.ledger.spells import due_before, spells_of
+from duly.records import record
+from duly.times import DAY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.schedule.occurrence import Occurrence
+
+# How many windows that were never opened are looked at for a line; an every-minute job asleep for a year has 525,600.
+LOOK_AT_MOST = 1_000
+
+COMPLETED_SINCE = Statement(
+    "completed_since",
+    """
+select count(*)
+  from duly_run r
+  join duly_series s on s.id = r.series
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+ where r.state = 'completed' and r.settled_at > :since
+   and (:name is null or j.name = :name) and (:scope is null or l.scope = :scope)
+""",
+)
+
+
+@record
+class Unopened:
+    """Windows of one line that came due and were never opened, the newest first; `more` if there are others before."""
+
+    known: Known
+    windows: list[Window]
+    more: bool
+
+
+@record
+class Status:
+    """What is to be said at an instant. `needs` and `unopened` want a person, in the order of their due times."""
+
+    as_of: int
+    needs: list[Window]
+    unopened: list[Unopened]
+    running: list[Window]
+    waiting: list[Window]
+    completed: int
+
+    @property
+    def periods_in_need(self) -> int:
+        """How many windows need a person and are not unknown."""
+        return sum(w.verdict.word != "unknown" for w in self.needs) + sum(len(u.windows) for u in self.unopened)
+
+    @property
+    def unknown(self) -> int:
+        """How many runs have an outcome that nobody knows."""
+        return sum(w.verdict.word == "unknown" for w in self.needs)
+
+
+async def status(name: str | None = None, scope: str | None = None) -> Status:
+    """What needs a person now, of the whole ledger, one job or one line."""
+    instant = await now()
+    seen: list[Window] = []
+    unopened: list[Unopened] = []
+    for known in await lines(name, scope):
+        assert known.line is not None
+        rows = await every(UNSETTLED_OF_LINE, Run, line=known.line.id)
+        seen += [await window_of_row(known, row, instant) for row in rows]
+        asleep = await never_opened(known, instant)
+        late = [window for window in asleep.windows if window.verdict.word == MISSING]
+        seen += [window for window in asleep.windows if window.verdict.word == DUE]
+        if late:
+            unopened.append(Unopened(known, late, asleep.more))
+    completed = await one(COMPLETED_SINCE, int, since=instant - DAY, name=name, scope=scope)
+    needs = [window for window in seen if window.verdict.needs_a_person]
+    running = [window for window in seen if window.verdict.word == RUNNING]
+    waiting = [window for window in seen if window not in needs and window not in running and _came(window, instant)]
+    return Status(
+        instant,
+        sorted(needs, key=_order),
+        sorted(unopened, key=lambda u: _order(u.windows[0])),
+        sorted(running, key=_order),
+        sorted(waiting, key=_order),
+        completed or 0,
+    )
+
+
+def _came(window: Window, instant: int) -> bool:
+    return window.due is None or window.due <= instant
+
+
+def _order(window: Window) -> tuple[bool, int]:
+    """What is unknown first, then the oldest."""
+    return window.verdict.word != "unknown", window.due or 0
+
+
+async def never_opened(known: Known, instant: int) -> Unopened:
+    """The windows of a line that came due since its windows were last opened: nobody has poked since."""
+    line = known.line
+    if known.version is None or line is None or line.opened_until is None:
+        return Unopened(known, [], False)
+    if line.next_due is None or line.next_due > instant:
+        return Unopened(known, [], False)
+    occurrences: list[Occurrence] = []
+    for occurrence in due_before(await spells_of(known), instant):
+        if occurrence.due <= line.opened_until or len(occurrences) == LOOK_AT_MOST:
+            break
+        occurrences.append(occurrence)
+    more = len(occurrences) == LOOK_AT_MOST
+    absent = [window for window in await windows_of(known, occurrences, instant) if window.row is None]
+    return Unopened(known, absent, more)
+
+
+def worked_by_next_poke(unopened: Unopened) -> str:
+    """What the catch-up policy makes of several windows that were never opened: `each` works all, else only the newest."""
+    return "" if unopened.known.job.catch_up == "each" else " that the next poke will skip"

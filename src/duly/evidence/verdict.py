@@ -1,0 +1,267 @@
+"""Verdicts: what to say of one window at an instant. Every view says the same of the same window, because it asks here.
+
+A window is judged by its row where it has one, by the skipped range that it lies in, else by the schedule alone: a window
+that came due while nobody poked has no row, and is missing all the same. Late is due for longer than grace. A running run
+whose holder is gone is judged as what the next poke will make of it.
+"""
+
+from __future__ import annotations
+
+from duly.errors import UnknownRun
+from duly.ledger import states
+from duly.ledger.address import Addressed, key_of
+from duly.ledger.ask import Statement, every
+from duly.ledger.records import (
+    JOB_COLUMNS,
+    LEASES,
+    LINE_COLUMNS,
+    RUN_COLUMNS,
+    SERIES_COLUMNS,
+    VERSION_COLUMNS,
+    Job,
+    Known,
+    Line,
+    Run,
+    RunId,
+    Series,
+)
+from duly.ledger.register import known_from_row
+from duly.ledger.take import ending_when_gone, gone
+from duly.records import record
+from duly.schedule.keys import RunKey
+from duly.times import HOUR, duration_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.schedule.occurrence import Occurrence
+
+COMPLETE = "complete"
+SKIPPED = "skipped"
+RUNNING = "running"
+UNKNOWN = "unknown"
+FAILED = "failed"  # and waits for a person
+RETRYING = "retrying"  # failed, and taken again by policy
+DUE = "due"  # not begun, and not late
+LATE = "late"  # opened, never begun, and late
+MISSING = "missing"  # never opened, and late
+COMING = "coming"
+NOT_OWED = "not owed"
+PRUNED = "pruned"
+
+WORDS = (COMPLETE, SKIPPED, RUNNING, UNKNOWN, FAILED, RETRYING, DUE, LATE, MISSING, COMING, NOT_OWED, PRUNED)
+
+LINES = Statement(
+    "lines",
+    f"""
+select {JOB_COLUMNS},
+       {VERSION_COLUMNS},
+       {LINE_COLUMNS},
+       {SERIES_COLUMNS}
+  from duly_job j
+  join duly_line l on l.job = j.id
+  left join duly_version v on v.job = j.id and v.number = j.version
+  left join duly_series s on s.line = l.id and s.zone = v.zone and s.grain = v.grain
+ where (:name is null or j.name = :name) and (:scope is null or l.scope = :scope)
+ order by j.name, l.scope
+""",
+)
+
+RUNS_BETWEEN = Statement(
+    "runs_between",
+    f"""
+select {RUN_COLUMNS}
+  from duly_run r
+  {LEASES}
+ where r.series = :series and r.nominal between :first and :last
+ order by r.nominal, r.revision
+""",
+)
+
+RANGES_WITH_REASON = Statement(
+    "ranges_with_reason",
+    """
+select from_nominal, to_nominal, reason
+  from duly_skipped
+ where series = :series and from_nominal <= :last and to_nominal > :first
+""",
+)
+
+
+@record
+class Verdict:
+    """What to say of a window: one of `WORDS`, whether it is late, why in a few words, and the verb that mends it.
+
+    `unattended`: no poke has come to work it for longer than grace, though one could have.
+    """
+
+    word: str
+    late: bool = False
+    note: str = ""
+    verb: str = ""
+    unattended: bool = False
+
+    @property
+    def needs_a_person(self) -> bool:
+        """Whether somebody should look: nothing that duly does by itself at the next poke makes it right in time."""
+        return self.word in (UNKNOWN, FAILED) or self.unattended
+
+
+@record
+class Window:
+    """A window of a line with all that is known of it now."""
+
+    known: Known
+    key: RunKey
+    run: RunId
+    occurrence: Occurrence | None
+    row: Run | None
+    verdict: Verdict
+
+    @property
+    def due(self) -> int | None:
+        """When it came or comes due: as stored, for the stored value wins (I8)."""
+        if self.row is not None and self.row.due is not None:
+            return self.row.due
+        return None if self.occurrence is None else self.occurrence.due
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """The half-open window of time: as stored."""
+        if self.row is not None and self.row.window_start is not None and self.row.window_end is not None:
+            return self.row.window_start, self.row.window_end
+        return None if self.occurrence is None else (self.occurrence.start, self.occurrence.end)
+
+
+def grace_of(job: Job, bounds: tuple[int, int] | None) -> int:
+    """How long a window may be due before it is late, in microseconds: a tenth of the period, at most 1 h, if not set."""
+    if job.grace is not None:
+        return job.grace
+    return HOUR if bounds is None else min((bounds[1] - bounds[0]) // 10, HOUR)
+
+
+def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict:
+    """What to say of a run that has a row. Pure."""
+    bounds = None if row.window_start is None or row.window_end is None else (row.window_start, row.window_end)
+    grace = grace_of(job, bounds)
+    late = row.due is not None and instant - row.due > grace
+    # Since when a poke could have worked it: a person who asks for a retry today is not told that it is a week late.
+    workable_since = max(row.due or 0, row.retry_at or 0, row.asked_at or 0)
+    unattended = late and instant - workable_since > grace
+    cause = row.cause or ""
+    match row.state:
+        case states.COMPLETED:
+            return Verdict(COMPLETE)
+        case states.REPLACED:
+            return Verdict(COMPLETE, note=f"reopened as revision {row.revision + 1}")
+        case states.SKIPPED:
+            return Verdict(SKIPPED, note=cause)
+        case states.UNKNOWN:
+            return Verdict(UNKNOWN, late, f"attempt {row.fence}: {cause or 'outcome unknown'}", "resolve")
+        case states.RUNNING if holder_gone:
+            return _judge_gone(job, row, instant, late=late, unattended=unattended)
+        case states.RUNNING:
+            return Verdict(RUNNING, late, f"attempt {row.fence} by {row.owner}")
+        case states.FAILED if row.retry_at is None:
+            return Verdict(FAILED, late, f"{_after_attempts(row)}{cause}", "retry")
+        case states.FAILED:
+            return Verdict(RETRYING, late, f"{_after_attempts(row)}{cause}", "explain" if late else "", unattended)
+    if row.due is not None and row.due > instant:
+        return Verdict(COMING)
+    note = f"given back: {cause}" if cause else "never started"
+    return Verdict(LATE, late, note, "explain", unattended) if late else Verdict(DUE, note=note)
+
+
+def _judge_gone(job: Job, row: Run, instant: int, *, late: bool, unattended: bool) -> Verdict:
+    note = f"attempt {row.fence} vanished"
+    if ending_when_gone(job, row, instant).state == states.UNKNOWN:
+        return Verdict(UNKNOWN, late, f"{note}; what it did is not known", "resolve")
+    return Verdict(RETRYING, late, f"{note}; the next poke takes it again", "explain" if late else "", unattended)
+
+
+def _after_attempts(row: Run) -> str:
+    return f"{row.failures} failures, " if row.failures > 1 else ""
+
+
+def judge_absent(
+    job: Job, line: Line, series: Series, occurrence: Occurrence, skipped: str | None, instant: int
+) -> Verdict:
+    """What to say of a window without a row. Pure. `skipped` is the reason of the range that it lies in."""
+    if skipped is not None:
+        return Verdict(SKIPPED, note=skipped)
+    if occurrence.nominal < series.horizon:
+        return Verdict(PRUNED, note="settled long ago; its record was pruned")
+    if occurrence.due > instant:
+        return Verdict(COMING)
+    if line.starts is None or occurrence.due < line.starts:
+        return Verdict(NOT_OWED, note="before this line began")
+    if line.ends is not None and occurrence.due >= line.ends:
+        return Verdict(NOT_OWED, note="after this line ended")
+    if instant - occurrence.due <= grace_of(job, (occurrence.start, occurrence.end)):
+        return Verdict(DUE, note="not yet started")
+    return Verdict(MISSING, late=True, note="never started", verb="explain", unattended=True)
+
+
+def grace_text(window: Window) -> str:
+    """The grace of a window in words."""
+    return duration_text(grace_of(window.known.job, window.bounds))
+
+
+# -- reading ------------------------------------------------------------------------------------------------------------
+
+
+async def lines(name: str | None = None, scope: str | None = None) -> list[Known]:
+    """The lines of the ledger, or of one job, or one line, by name and scope."""
+    return await every(LINES, known_from_row, name=name, scope=scope)
+
+
+async def window_of_row(known: Known, row: Run, instant: int, occurrence: Occurrence | None = None) -> Window:
+    """The window of a run that has a row, judged."""
+    holder_gone = row.state == states.RUNNING and await gone(row)
+    verdict = judge_row(known.job, row, instant, holder_gone=holder_gone)
+    return Window(known, await _key(known, row.id), row.id, occurrence, row, verdict)
+
+
+async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) -> list[Window]:
+    """The windows of these occurrences, judged, in their order."""
+    if not occurrences:
+        return []
+    assert known.line is not None
+    assert known.series is not None
+    series = known.series
+    bounds = {"first": min(o.nominal for o in occurrences), "last": max(o.nominal for o in occurrences)}
+    # Of several revisions the last one read is the newest.
+    rows = {row.nominal: row for row in await every(RUNS_BETWEEN, Run, series=series.id, **bounds)}
+    ranges = await every(RANGES_WITH_REASON, lambda *cells: cells, series=series.id, **bounds)
+    windows = []
+    for occurrence in occurrences:
+        row = rows.get(occurrence.nominal)
+        if row is not None:
+            windows.append(await window_of_row(known, row, instant, occurrence))
+            continue
+        skipped = next((why for first, beyond, why in ranges if first <= occurrence.nominal < beyond), None)
+        verdict = judge_absent(known.job, known.line, series, occurrence, skipped, instant)
+        run = RunId(series.id, occurrence.nominal)
+        windows.append(Window(known, _key_in(known, series, run), run, occurrence, None, verdict))
+    return windows
+
+
+async def window_of(addressed: Addressed, instant: int) -> Window:
+    """The window that was named, judged. Raises `UnknownRun` for one of an earlier series that has no row."""
+    if addressed.row is not None:
+        return await window_of_row(addressed.known, addressed.row, instant, addressed.occurrence)
+    if addressed.occurrence is None:
+        raise UnknownRun(f"the ledger has no run {addressed.key}, and the schedule in force no such window")
+    (window,) = await windows_of(addressed.known, [addressed.occurrence], instant)
+    return window
+
+
+async def _key(known: Known, run: RunId) -> RunKey:
+    if known.series is not None and run.series == known.series.id:
+        return _key_in(known, known.series, run)
+    return await key_of(run)
+
+
+def _key_in(known: Known, series: Series, run: RunId) -> RunKey:
+    assert known.line is not None
+    revision = None if run.revision == 1 else run.revision
+    return RunKey(known.job.name, known.line.scope, series.grain, run.nominal, series.zone, revision)

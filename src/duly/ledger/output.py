@@ -1,0 +1,62 @@
+"""Output: a file that a run is about to move into its place, on record before the move.
+
+Its size and digest are written with the current attempt, then the file is linked, then the run is completed. Whoever finds
+the run unfinished and the file in place with that very digest knows that it was done.
+"""
+
+from __future__ import annotations
+
+from duly.errors import ClaimLost
+from duly.ledger.ask import Statement, count, one
+from duly.ledger.take import claim_parameters, run_parameters
+from duly.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.ledger.records import Claim, RunId
+
+RECORD_OUTPUT_IF_HELD = Statement(
+    "record_output_if_held",
+    """
+insert into duly_output (series, nominal, revision, attempt_id, path, size, sha256, at)
+select r.series, r.nominal, r.revision, r.attempt_id, :path, :size, :sha256, {now}
+  from duly_run r
+ where r.series = :series and r.nominal = :nominal and r.revision = :revision
+   and r.state in ('running', 'unknown') and r.attempt_id = :attempt_id and r.fence = :number
+    on conflict (series, nominal, revision)
+    do update set attempt_id = excluded.attempt_id, path = excluded.path, size = excluded.size,
+                  sha256 = excluded.sha256, at = excluded.at
+""",
+)
+
+FIND_OUTPUT = Statement(
+    "find_output",
+    """
+select path, size, sha256
+  from duly_output
+ where series = :series and nominal = :nominal and revision = :revision
+""",
+)
+
+
+@record
+class Intent:
+    """A file that was to be put in place: its path, its size in bytes, its SHA-256 in hex."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+async def record_output_or_raise(claim: Claim, intent: Intent) -> None:
+    """Write down what is about to be put in place. Raises `ClaimLost`, and then nothing may be."""
+    written = await count(
+        RECORD_OUTPUT_IF_HELD, **claim_parameters(claim), path=intent.path, size=intent.size, sha256=intent.sha256
+    )
+    if not written:
+        raise ClaimLost
+
+
+async def find_output(run: RunId) -> Intent | None:
+    """What an attempt at this run was about to put in place."""
+    return await one(FIND_OUTPUT, Intent, **run_parameters(run))

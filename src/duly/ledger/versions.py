@@ -1,0 +1,138 @@
+"""Versions: how the schedule of a job changes, which it does only here.
+
+A new version answers for the windows that end after B, the end of the last window of the old one that has begun. First
+every line opens the old windows whose start has passed, due or not, so that they are worked under the bounds that they
+began with; the first new window starts at B, wherever the new schedule's own would have. So the windows of a line tile
+time across the change, and no old window is lost.
+"""
+
+from __future__ import annotations
+
+from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
+from duly.ledger.address import scopes_of
+from duly.ledger.ask import count, now
+from duly.ledger.events import tell
+from duly.ledger.open import OPENED_UNTIL, open_window, owed, without_rows, write_down
+from duly.ledger.records import Known, Version
+from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
+from duly.ledger.spells import Spell, spell_in_force
+from duly.records import record
+from duly.times import instant_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.schedule.occurrence import Occurrence
+    from duly.schedule.spec import Schedule
+
+
+@record
+class Applied:
+    """A version that was put in force. `since` is B; `began` are the old windows that have begun and were not yet due.
+
+    `first` is the new version's first window. Of a job's first schedule `before` is None and nothing began.
+    """
+
+    before: Version | None
+    number: int
+    words: str
+    since: int | None
+    began: list[Occurrence]
+    first: Occurrence | None
+
+
+async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Applied | None:
+    """Put a schedule in force for all lines of a job; None where it is in force already.
+
+    Raises `UnknownJob`, and `NotAllowed` for another zone or grain than the one in force: that begins a new series.
+    """
+    lines = [await _found(name, scope) for scope in await scopes_of(name)]
+    if not lines:
+        raise UnknownJob(f"the ledger knows no job {name!r}; its first `duly exec` registers it")
+    version = lines[0].version
+    if version is None:
+        return await _first(lines, schedule, by=by)
+    if same_schedule(version, schedule):
+        return None
+    _refuse_other_series(name, version, schedule)
+    instant = await now()
+    began = begun(spell_in_force(lines[0]), instant)
+    since = began[-1].end if began else max(instant, version.effective_from)
+    number = version.number + 1
+    coming = Spell(schedule, number, since, None)
+    first = next(coming.after(since), None)
+    if began and first is not None:
+        refuse_same_name(began[-1], first)
+    next_due = min([occurrence.due for occurrence in (*began, first) if occurrence is not None], default=None)
+    for known in lines:
+        await _openbegun(known, began, instant, since=since, next_due=next_due, by=by)
+    await add_version(lines[0].job, schedule, number=number, effective_from=since, by=by, reason=reason)
+    words = f"version {number} from {instant_text(since)}: {schedule.words()}"
+    await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words)
+    return Applied(version, number, schedule.words(), since, began, first)
+
+
+async def _found(name: str, scope: str) -> Known:
+    known = await find(name, scope)
+    assert known is not None  # its scope was read in this transaction
+    return known
+
+
+async def _first(lines: list[Known], schedule: Schedule, *, by: str) -> Applied:
+    """A job that ran outside any schedule gets its first one: a registration, which needs no seam."""
+    for known in lines:
+        assert known.line is not None
+        answer = await declare(Declaration(known.job.name, known.line.scope, schedule, by=by))
+        if isinstance(answer, (Refused, Misuse)):
+            raise answer
+    return Applied(None, 1, schedule.words(), None, [], next(schedule.after(await now()), None))
+
+
+def _refuse_other_series(name: str, version: Version, schedule: Schedule) -> None:
+    if (version.zone, version.grain) != (schedule.zone, schedule.grain):
+        raise NotAllowed(
+            f"{name} counts by {version.grain} in {version.zone}; a schedule that counts by {schedule.grain} in "
+            f"{schedule.zone} begins a new series, which is not supported yet. Register it as a job of its own"
+        )
+
+
+def refuse_same_name(last: Occurrence, first: Occurrence) -> None:
+    """Raise `NotAllowed` where the new schedule's first window has the name of the old one's last.
+
+    It can only happen in the hours when the clocks change, between two readings of one wall time. A name is done once.
+    """
+    if first.nominal == last.nominal:
+        raise NotAllowed(
+            "the clocks change just now, and both schedules have a window of the same name; "
+            f"apply it after {instant_text(first.end)}"
+        )
+
+
+def begun(spell: Spell, instant: int) -> list[Occurrence]:
+    """The windows that have begun and are not due yet, in order. Pure."""
+    begun = []
+    for occurrence in spell.after(instant):
+        if occurrence.start > instant:
+            break
+        begun.append(occurrence)
+    return begun
+
+
+async def _openbegun(
+    known: Known, began: list[Occurrence], instant: int, *, since: int, next_due: int | None, by: str
+) -> None:
+    """Give the line's old windows their rows: what came due by the catch-up policy, then what has begun."""
+    assert known.line is not None
+    assert known.series is not None
+    if known.line.opened_until is None:
+        return
+    while True:
+        due = await owed(known, as_of=instant)
+        await write_down(known, due, by)
+        known = await _found(known.job.name, known.line.scope)
+        assert known.line is not None
+        assert known.series is not None
+        if due.next_due is None or due.next_due > instant:
+            break
+    for occurrence in await without_rows(known.series, began):
+        await open_window(known, occurrence)
+    await count(OPENED_UNTIL, line=known.line.id, until=since, next_due=next_due)

@@ -1,0 +1,106 @@
+"""Command: what a child is told of its run, in its environment and its arguments."""
+
+from __future__ import annotations
+
+from duly.errors import Misuse
+from duly.records import record
+from duly.times import Zone, civil_text
+from duly.work.identity import idempotency_key, uuid_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from duly.ledger.records import Claim, Run
+    from duly.schedule.keys import RunKey
+
+_NAMES = ("label", "date", "scope", "run.key", "window.start", "window.end")
+_HIDDEN = ("DULY_LEDGER",)  # a child has no business with the ledger's address, which may hold a password
+
+
+@record
+class Briefing:
+    """What a child may know of the run that it works."""
+
+    key: RunKey
+    claim: Claim
+    row: Run
+    namespace: str
+    deadline: int | None
+
+    @property
+    def date(self) -> str:
+        """The business date; empty for an ad-hoc run."""
+        return "" if self.key.adhoc else civil_text(self.key.nominal >> 1)[:10]
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The inherited environment with what the child may know of its run."""
+        own = {name: value for name, value in inherited.items() if name not in _HIDDEN}
+        own.update(
+            DULY_JOB=self.key.job,
+            DULY_SCOPE=self.key.scope,
+            DULY_RUN_KEY=str(self.key),
+            DULY_LABEL=self.key.label,
+            DULY_DATE=self.date,
+            DULY_WINDOW_START=self._local(self.row.window_start),
+            DULY_WINDOW_END=self._local(self.row.window_end),
+            DULY_WINDOW_ZONE=self.key.zone,
+            DULY_TRIGGER=self.claim.trigger,
+            DULY_ATTEMPT=str(self.claim.number),
+            DULY_ATTEMPT_ID=uuid_text(self.claim.attempt_id),
+            DULY_IDEMPOTENCY_KEY=idempotency_key(self.namespace, self.key),
+            DULY_DEADLINE=self._local(self.deadline),
+            TRACEPARENT=self._traceparent(inherited.get("TRACEPARENT", "")),
+        )
+        return own
+
+    def argument(self, text: str) -> str:
+        """An argument with its placeholders filled in; all other braces pass, and `{{label}` is a literal `{label}`.
+
+        Raises `Misuse` for a placeholder that this run has nothing for.
+        """
+        filled, rest = "", text
+        while True:
+            before, brace, after = rest.partition("{")
+            filled += before
+            if not brace:
+                return filled
+            inside, closing, beyond = after.partition("}")
+            if closing and inside[:1] == "{" and _names_one(inside[1:]):
+                filled, rest = filled + inside + "}", beyond
+            elif closing and _names_one(inside):
+                filled, rest = filled + self._value(inside), beyond
+            else:
+                filled, rest = filled + brace, after
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """The child's arguments."""
+        return [self.argument(text) for text in argv]
+
+    def _value(self, placeholder: str) -> str:
+        name, _, form = placeholder.partition(":")
+        instant = {"window.start": self.row.window_start, "window.end": self.row.window_end}.get(name)
+        if name.startswith("window."):
+            if instant is None:
+                raise Misuse(f"{{{placeholder}}}: {self.key} has no window")
+            local = Zone(self.key.zone).local(instant)
+            return local.strftime(form) if form else local.isoformat(timespec="seconds")
+        if name == "date" and not self.date:
+            raise Misuse(f"{{date}}: {self.key} has no business date")
+        plain = {"label": self.key.label, "date": self.date, "scope": self.key.scope, "run.key": str(self.key)}
+        return plain[name]
+
+    def _local(self, instant: int | None) -> str:
+        return "" if instant is None else Zone(self.key.zone or "UTC").local_text(instant)
+
+    def _traceparent(self, inherited: str) -> str:
+        """The trace that called us, or one of our own, with this attempt as the parent span (W3C Trace Context)."""
+        parts = inherited.split("-")
+        known = len(parts) >= 4 and len(parts[1]) == 32
+        trace, flags = (parts[1], parts[3]) if known else (self.claim.attempt_id.hex(), "01")
+        return f"00-{trace}-{self.claim.attempt_id[8:].hex()}-{flags}"
+
+
+def _names_one(inside: str) -> bool:
+    name, colon, _ = inside.partition(":")
+    return name in _NAMES and (not colon or name.startswith("window."))

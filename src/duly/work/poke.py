@@ -1,0 +1,444 @@
+"""Poke: what `duly exec` does. The ledger says what is owed; each run of it is given to a command, oldest first.
+
+A poke works what was owed when it began, each run at most once, and goes on after a failure. What a child's end means is
+the contract's word (`ledger.contracts`); here it is written down, and told as a `Report`.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, OutcomeUnknown, Refused
+from duly.ledger import contracts, states
+from duly.ledger.complete import complete_or_raise, release_or_raise
+from duly.ledger.contracts import Ending
+from duly.ledger.named import Named
+from duly.ledger.open import Idle, Taken, claim_next, peek
+from duly.ledger.records import AlreadyCompleted, Busy, Claim, NotDue
+from duly.ledger.register import schedule_of
+from duly.ledger.take import look, renew
+from duly.records import record
+from duly.times import MINUTE, duration_text
+from duly.work.attempt import OutputRefused, Pulse, elapsed_since_first, raise_if_refused, record_ending, terms_of
+from duly.work.child import CannotExecute, Child, Ended
+from duly.work.command import Briefing
+from duly.work.waiting import wait_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias, TypeVar
+
+    from duly.ledger.ask import Operation
+    from duly.ledger.records import Claimer, Job, Run, RunId
+    from duly.ledger.register import Declaration
+    from duly.schedule.keys import RunKey
+    from duly.store.sqlite import SqliteStore
+    from duly.work.child import Signals
+    from duly.work.output import Output, Place
+
+    T = TypeVar("T")
+    Ask: TypeAlias = Callable[[Claimer], Operation[T]]
+
+EARLY = MINUTE  # a poke this much before a due time is taken for it: clocks differ
+RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is looked at again
+
+# exec's own codes (CLI.md). They appear only when the child did not run, or when its result may not be trusted.
+CANNOT_CREATE, TRY_AGAIN, CONFIGURATION, UNKNOWN, TAKEN_OVER, TIMED_OUT = 73, 75, 78, 80, 81, 124
+
+
+@record
+class Order:
+    """What to run and how. `settle_seconds`: how long to try to write down how a child ended."""
+
+    argv: list[str]
+    environment: Mapping[str, str]
+    trigger: str
+    settle_seconds: float = 600.0
+    retry_in_place: bool = True
+    only_one: bool = False
+    chronic: bool = False
+    output: Output | None = None
+
+
+@record
+class Report:
+    """How one attempt ended: exec's code for it, the run's state after it, and why, in a few words."""
+
+    key: RunKey
+    number: int
+    code: int
+    state: str
+    cause: str
+    took: int
+    retry_in: int | None = None
+
+
+@record
+class Work:
+    """A run that was claimed, with all that its attempt needs. `next_due`: of its line."""
+
+    job: Job
+    key: RunKey
+    claim: Claim
+    row: Run
+    pulse: Pulse
+    next_due: int | None
+
+
+class Poke:
+    """One call of `duly exec` for one line. `tell` is called with each attempt before its child starts, and each report."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        declared: Declaration,
+        order: Order,
+        signals: Signals,
+        tell: Callable[[Briefing | Report], None],
+    ) -> None:
+        self._store = store
+        self._declared = declared
+        self._order = order
+        self._signals = signals
+        self._tell = tell
+        self.reports: dict[RunId, Report] = {}  # the last attempt's, of each run worked, in the order of working
+
+    # -- which runs ----------------------------------------------------------------------------------------------------
+
+    def work_owed(self) -> Run | None:
+        """Work what is owed. Answers the run that was not worked and is the newest due, or that blocks it."""
+        as_of = began = self._store.now()
+        while True:
+            answer = self._next(as_of)
+            if isinstance(answer, Work):
+                self._work(answer)
+                if self._signals.end_is_wanted() or self._order.only_one:
+                    return None
+            elif self._is_early(answer, began):
+                assert answer.next_due is not None
+                if not self._wait_until(answer.next_due):
+                    return None
+                as_of = answer.next_due
+            elif answer.standing is None or answer.standing.id in self.reports:
+                return None
+            elif not self._found_done(answer.standing):
+                return answer.standing
+
+    def _next(self, as_of: int) -> Work | Idle:
+        """Claim the oldest run that can be worked and was not tried yet."""
+        tried = frozenset(self.reports)
+        seen = raise_if_refused(self._store.read(peek(self._declared, as_of=as_of, tried=tried)))
+        if not seen.writes:
+            return seen
+        pulse, answer = self._claiming(lambda claimer: claim_next(self._declared, claimer, as_of=as_of, tried=tried))
+        if not isinstance(answer, Taken):
+            pulse.stop()
+            return raise_if_refused(answer)
+        return Work(answer.known.job, answer.key, answer.claim, answer.run, pulse, answer.next_due)
+
+    def _found_done(self, standing: Run) -> bool:
+        """Whether an unknown run turns out to be done: its output stands in place with the digest that was recorded."""
+        if standing.state != states.UNKNOWN or self._order.output is None:
+            return False
+        from duly.ledger.resolve import Word, resolve
+        from duly.work.output import in_place
+
+        intent = in_place(self._store, standing.id)
+        if intent is None:
+            return False
+        word = Word("duly", "its output is in place", f"{intent.path}, {intent.size} bytes, sha256 {intent.sha256}")
+        try:
+            self._store.write(resolve(standing.id, word, done=True))
+        except NotAllowed:  # its attempt may yet report
+            return False
+        return True
+
+    def _is_early(self, answer: Idle, began: int) -> bool:
+        """Whether a window comes due so soon that this poke is meant for it: within a minute, or a quarter of the period."""
+        due = answer.next_due
+        if due is None or not 0 < due - began <= EARLY or self._store.now() > due:
+            return False
+        known = answer.known
+        assert known is not None  # it has a next due time
+        assert known.version is not None
+        following = next(schedule_of(known.version).after(due), None)
+        return following is None or due - began <= (following.due - due) // 4
+
+    def _wait_until(self, instant: int) -> bool:
+        """Wait by the ledger's clock. False: a signal to end came instead."""
+        while (left := wait_seconds(self._store, instant)) > 0 and not self._signals.asked_to_end:
+            self._signals.wait(min(left, 60.0))
+        return not self._signals.asked_to_end
+
+    def work_named(
+        self, glance: Operation[Named | Refused | Misuse | None], ask_for: Ask[Named | Refused | Misuse]
+    ) -> AlreadyCompleted | Busy | NotDue | None:
+        """Work one run that is named. Answers why it was not; None when it was. Raises its refusals."""
+        seen = raise_if_refused(self._store.read(glance))
+        if seen is not None and isinstance(seen.answer, (AlreadyCompleted, Busy)):
+            return seen.answer
+        pulse, named = self._claiming(ask_for)
+        work = None
+        try:
+            found = raise_if_refused(named)
+            answer = found.answer
+            if isinstance(answer, OutcomeUnknown) and (done := self._named_found_done(found)) is not None:
+                return done
+            if isinstance(answer, (Refused, Misuse)):
+                raise answer
+            if not isinstance(answer, Claim):
+                return answer
+            assert found.row is not None
+            line = found.known.line
+            work = Work(found.known.job, found.key, answer, found.row, pulse, None if line is None else line.next_due)
+        finally:
+            if work is None:
+                pulse.stop()
+        self._work(work)
+        return None
+
+    def _named_found_done(self, named: Named) -> AlreadyCompleted | None:
+        """The answer for an unknown run whose output turns out to stand in place."""
+        row = None if named.row is None else self._store.read(look(named.row.id))
+        if row is None or not self._found_done(row):
+            return None
+        return AlreadyCompleted(row.id, self._store.now(), row.fence)
+
+    def _claiming(self, ask_for: Ask[T]) -> tuple[Pulse, T]:
+        """Try a claim, with the file lock held from before it can be seen."""
+        pulse = Pulse(self._store, trigger=self._order.trigger)
+        try:
+            return pulse, self._store.write(ask_for(pulse.claimer), durable=self._claim_must_survive)
+        except BaseException:
+            pulse.stop()
+            raise
+
+    @property
+    def _claim_must_survive(self) -> bool:
+        """Losing a transactional claim loses nothing; of the others the claim is the only sign that an attempt began."""
+        return self._declared.policies.get("contract") != contracts.TRANSACTIONAL
+
+    # -- one run -------------------------------------------------------------------------------------------------------
+
+    def _work(self, work: Work) -> None:
+        """Attempt a run, and again in place while its retries and its deadline allow."""
+        deadline = _deadline(work.job, work.claim, work.next_due)
+        again: Work | None = work
+        while again is not None:
+            report = self._attempt(again)
+            self.reports[again.claim.run] = report
+            self._tell(report)
+            again = self._again(again, report, deadline)
+
+    def _again(self, work: Work, report: Report, deadline: int | None) -> Work | None:
+        """Wait in place and claim the run again; None where that is not wanted, or not possible any more."""
+        if report.retry_in is None or not work.job.retries or not self._order.retry_in_place:
+            return None
+        retry_at = self._store.now() + report.retry_in
+        if deadline is not None and retry_at >= deadline:
+            return None
+        if self._signals.end_is_wanted() or not self._wait_until(retry_at):
+            return None
+        tried = frozenset(self.reports) - {work.claim.run}
+        pulse, answer = self._claiming(
+            lambda claimer: claim_next(self._declared, claimer, as_of=retry_at, tried=tried, only=work.claim.run)
+        )
+        if not isinstance(answer, Taken):
+            pulse.stop()
+            return None
+        return Work(answer.known.job, answer.key, answer.claim, answer.run, pulse, answer.next_due)
+
+    def _attempt(self, work: Work) -> Report:
+        """Give one run to the command, and write down how that ended."""
+        deadline = _deadline(work.job, work.claim, work.next_due)
+        briefing = Briefing(work.key, work.claim, work.row, self._store.namespace, deadline)
+        try:
+            return self._attempt_with(work, briefing)
+        except ClaimLost:
+            return self._report(work, TAKEN_OVER, states.RUNNING, "another attempt took the run over")
+        finally:
+            work.pulse.stop()
+
+    def _attempt_with(self, work: Work, briefing: Briefing) -> Report:
+        place = None
+        if self._order.output is not None:
+            from duly.work.output import in_place
+
+            if (found := in_place(self._store, work.claim.run)) is not None:
+                return self._complete(work, cause=f"its output was in place: {found.path}", output=found.path)
+        try:
+            argv = briefing.command(self._order.argv)
+            if self._order.output is not None:
+                place = self._order.output.place(briefing)
+        except Misuse:
+            self._release(work, "a placeholder has no value")
+            raise
+        except OutputRefused as e:
+            self._release(work, "its output cannot be put in place")
+            return self._report(work, CANNOT_CREATE, states.OPEN, str(e))
+        if self._signals.end_is_wanted():
+            why = f"signal {self._signals.asked_to_end} came before the command was started"
+            self._release(work, why)
+            return self._report(work, 128 + self._signals.asked_to_end, states.OPEN, why)
+        self._tell(briefing)
+        environment = briefing.environment(self._order.environment)
+        if place is not None:
+            environment["DULY_OUTPUT"] = place.temporary
+        try:
+            child, lost = self._run(work, argv, environment)
+        except CannotExecute as e:
+            self._release(work, f"cannot execute: {e}")
+            return self._report(work, e.code, states.OPEN, str(e))
+        try:
+            return self._judge(work, child, lost=lost, place=place)
+        finally:
+            if place is not None:
+                place.discard()
+
+    def _run(self, work: Work, argv: list[str], environment: dict[str, str]) -> tuple[Ended, bool]:
+        """Run the child to its end with the lease kept. Answers how it ended, and whether the run was taken over."""
+        heart = _Heart(self._store, work)
+        if not self._order.chronic:
+            child = Child(argv, environment, self._signals, inherit=[work.pulse.descriptor])
+            ended = child.wait(self._store, lambda: heart.beat(child))
+        else:
+            from duly.work.chronic import quietly
+
+            with quietly() as quiet:
+                inherit = [work.pulse.descriptor]
+                child = Child(argv, environment, self._signals, inherit=inherit, output=quiet.descriptor)
+                ended = child.wait(self._store, lambda: heart.beat(child))
+                if ended.code or ended.signal or ended.why:
+                    quiet.show()
+        return ended, heart.lost
+
+    # -- what its end means --------------------------------------------------------------------------------------------
+
+    def _judge(self, work: Work, ended: Ended, *, lost: bool, place: Place | None) -> Report:
+        """Write down what the child's end means. A command may have completed its run itself, whatever it did then."""
+        try:
+            return self._judged(work, ended, lost=lost, place=place)
+        except ClaimLost:
+            if not self._completed_by_command(work):
+                raise
+        code = TIMED_OUT if ended.why else 128 + ended.signal if ended.signal else ended.code
+        then = f", which then ended with {code}" if code else ""
+        return self._report(work, code, states.COMPLETED, f"completed by the command{then}")
+
+    def _completed_by_command(self, work: Work) -> bool:
+        row = self._store.read(look(work.claim.run))
+        return row is not None and row.state == states.COMPLETED and row.attempt_id == work.claim.attempt_id
+
+    def _judged(self, work: Work, ended: Ended, *, lost: bool, place: Place | None) -> Report:
+        if lost:
+            raise ClaimLost
+        terms = terms_of(work.job, work.claim)
+        elapsed = elapsed_since_first(self._store, work.claim)
+        if ended.why:
+            ending = contracts.after_vanishing(terms, elapsed=elapsed, cause=ended.why)
+            return self._end(work, ending, TIMED_OUT)
+        code = 128 + ended.signal if ended.signal else ended.code
+        if code == 0:
+            return self._succeed(work, terms, place)
+        ending = contracts.after_exit(terms, code, elapsed=elapsed, failures=work.claim.failures)
+        return self._end(work, ending, code)
+
+    def _succeed(self, work: Work, terms: contracts.Terms, place: Place | None) -> Report:
+        """The child ended with 0. A transactional one must have completed its run itself."""
+        if terms.contract == contracts.TRANSACTIONAL:
+            if self._completed_by_command(work):
+                return self._report(work, 0, states.COMPLETED, "completed by the command")
+            return self._end(work, contracts.after_exit_0(terms), CONFIGURATION)
+        if place is None:
+            return self._complete(work, cause="exit 0", output=None)
+        try:
+            self._settle(lambda: place.publish(self._store, work.claim))
+        except OutputRefused as e:
+            return self._end(work, Ending(states.FAILED, str(e)), CANNOT_CREATE)
+        return self._complete(work, cause="exit 0", output=place.final)
+
+    def _complete(self, work: Work, *, cause: str, output: str | None) -> Report:
+        try:
+            self._settle(lambda: self._store.write(complete_or_raise(work.claim, output=output)))
+        except (Conflict, LedgerUnavailable) as e:
+            return self._report(
+                work, UNKNOWN, states.UNKNOWN, f"it ended well, but that could not be written down: {e}"
+            )
+        return self._report(work, 0, states.COMPLETED, cause)
+
+    def _end(self, work: Work, ending: Ending, code: int) -> Report:
+        """Write down an end other than completion. An unknown outcome has a code of its own."""
+        code = UNKNOWN if ending.state == states.UNKNOWN else code
+        retry_in = None
+        try:
+            retry_in = self._settle(
+                lambda: record_ending(self._store, work.job, work.claim, ending, error=ending.cause)
+            )
+        except (Conflict, LedgerUnavailable) as e:
+            return self._report(work, code, ending.state, f"{ending.cause}; that could not be written down: {e}")
+        return self._report(work, code, ending.state, ending.cause, retry_in)
+
+    def _settle(self, write: Callable[[], T]) -> T:
+        """Write how a child ended, for as long as it takes: the ledger may be busy, or away for a moment."""
+        give_up = monotonic() + self._order.settle_seconds
+        while True:
+            try:
+                return write()
+            except (Conflict, LedgerUnavailable):
+                if monotonic() >= give_up or self._signals.asked_to_end:
+                    raise
+            self._signals.wait(0.2)
+
+    def _release(self, work: Work, cause: str) -> None:
+        self._settle(lambda: self._store.write(release_or_raise(work.claim, cause)))
+
+    def _report(self, work: Work, code: int, state: str, cause: str, retry_in: int | None = None) -> Report:
+        took = self._store.now() - work.claim.started_at
+        return Report(work.key, work.claim.number, code, state, cause, took, retry_in)
+
+
+def _deadline(job: Job, claim: Claim, next_due: int | None) -> int | None:
+    """Until when an attempt, or its retries in place, may go on: its time-out, without one the next due time."""
+    return next_due if job.timeout is None else claim.started_at + job.timeout
+
+
+class _Heart:
+    """What is due while a child runs: the lease's renewals, and its time-out."""
+
+    def __init__(self, store: SqliteStore, work: Work) -> None:
+        self._store = store
+        self._claim = work.claim
+        self._renew_at: int | None = work.claim.started_at + work.claim.lease // 3
+        self._timeout = work.job.timeout
+        self._stop_at = None if self._timeout is None else work.claim.started_at + self._timeout
+        self.lost = False
+
+    def beat(self, child: Child) -> int | None:
+        """Do what is due; answer when something is due again."""
+        now = self._store.now()
+        if not self.lost and self._renew_at is not None and now >= self._renew_at:
+            self._renew(child, now)
+        if self._stop_at is not None and now >= self._stop_at:
+            self._stop_at = None
+            child.stop(f"timed out after {duration_text(self._timeout or 0)}", now)
+        waits = (None if self.lost else self._renew_at, self._stop_at)
+        return min((at for at in waits if at is not None), default=None)
+
+    def _is_completed(self) -> bool:
+        """Whether the command has completed its run itself, and goes on: there is nothing left to renew."""
+        row = self._store.read(look(self._claim.run))
+        return row is not None and row.state == states.COMPLETED and row.attempt_id == self._claim.attempt_id
+
+    def _renew(self, child: Child, now: int) -> None:
+        try:
+            self.lost = not self._store.write(renew(self._claim), busy_seconds=RENEW_SECONDS)
+            if self.lost and self._is_completed():
+                self.lost, self._renew_at = False, None
+                return
+        except DulyError:  # not decided, and nobody can take over while the ledger is busy: soon again
+            self._renew_at = now + self._claim.lease // 10
+            return
+        self._renew_at = now + self._claim.lease // 3
+        if self.lost:  # told to stop only now that another attempt has it
+            child.stop("another attempt took the run over", now)
