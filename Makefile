@@ -29,7 +29,7 @@ format: $(VENV)/developed  ## lay the code out, and mend what can be mended
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-types: $(VENV)/developed  ## strict types, tests and benchmarks included
+types: $(VENV)/developed  ## strict types, tests, benchmarks and examples included
 	$(VENV)/bin/mypy
 
 contracts: $(VENV)/developed  ## which room may import which

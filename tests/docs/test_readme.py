@@ -112,7 +112,7 @@ def test_links_and_names_of_files_lead_somewhere(page: str) -> None:
     text = _text(page)
 
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
-    names = re.findall(r"`((?:src|tests|docs|bench|changelog\.d|\.ci)/[a-z0-9_./-]+)`", text)
+    names = re.findall(r"`((?:src|tests|docs|bench|examples|changelog\.d|\.ci)/[a-z0-9_./-]+)`", text)
 
     assert [place for place in links + names if not (ROOT / place).exists()] == []
 

@@ -112,6 +112,8 @@ class Child:
         self._reported: tuple[int, int] | None = None
         self._why = ""
         self._kill_at: int | None = None
+        if not argv[0]:
+            raise CannotExecute(127, "the command has no name")
         try:
             self.pid = self._spawn(argv, environment, inherit, output)
         except OSError as e:

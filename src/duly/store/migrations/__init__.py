@@ -41,7 +41,7 @@ def create(path: str, *, busy_seconds: float = BUSY_SECONDS, clock: str = "syste
     ours = not os.path.exists(path) or os.path.getsize(path) == 0
     lock = WriterLock(path)
     try:
-        connection = connect(path, busy_seconds=busy_seconds)
+        connection = connect(path, seconds=busy_seconds)
     except sqlite3.OperationalError as e:
         if e.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN and not os.path.exists(path):
             raise LedgerUnwritable(f"cannot make {path}: {folder} may not be written; name another ledger") from e
