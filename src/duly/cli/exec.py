@@ -14,12 +14,12 @@ from duly.errors import (
     LedgerUnavailable,
     LedgerUnwritable,
     Misuse,
+    NoSchedule,
     NotAllowed,
     OutcomeUnknown,
     RunFailed,
     RunSkipped,
     ScheduleChanged,
-    ScheduleError,
     UnknownJob,
 )
 from duly.ledger import states
@@ -308,16 +308,12 @@ def _exit_codes(text: str) -> str:
 
 def _next_step(given: Given, error: DulyError) -> str | None:
     """The line to type, where exec knows it better than the error does."""
-    if isinstance(error, UnknownJob) or _misses_schedule(error):
+    if isinstance(error, (UnknownJob, NoSchedule)):
         return line_with(given.typed, "--period", "daily", "--zone", host_zone())
     if isinstance(error, ScheduleChanged):
         flags = [word for name in FLAGS for value in given.flags.get(name, []) for word in (f"--{name}", value)]
         return line_with(["duly", "jobs", "apply", given.job, *flags], "--reason", "why it changes")
     return None
-
-
-def _misses_schedule(error: DulyError) -> bool:
-    return isinstance(error, ScheduleError) and error.code == "no_schedule"
 
 
 def _order(given: Given) -> Order:
@@ -476,7 +472,7 @@ def _code_of(error: DulyError) -> int:
         return 0
     if isinstance(error, LedgerUnavailable) and not isinstance(error, (LedgerUnwritable, LedgerCorrupt)):
         return 75
-    if isinstance(error, NotAllowed) or _misses_schedule(error):
+    if isinstance(error, NotAllowed):
         return USAGE
     return code_of(error)
 
