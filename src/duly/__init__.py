@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from duly.errors import LedgerUnwritable as LedgerUnwritable
     from duly.errors import Misuse as Misuse
     from duly.errors import NoLedger as NoLedger
+    from duly.errors import NoSchedule as NoSchedule
     from duly.errors import NotAllowed as NotAllowed
     from duly.errors import NoTransaction as NoTransaction
     from duly.errors import OutcomeUnknown as OutcomeUnknown
@@ -73,8 +74,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError LedgerBusy LedgerCorrupt LedgerTooNew LedgerUnavailable "
-    "LedgerUnwritable Misuse NoLedger NoTransaction NotAllowed OutcomeUnknown PayloadConflict Refused RunBusy RunFailed "
-    "RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope WindowInvalid WrongLedger",
+    "LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown PayloadConflict Refused "
+    "RunBusy RunFailed RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope "
+    "WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.schedule.catch_up": "EACH LATEST",
     "duly.schedule.spec": "Schedule cron daily every hourly monthly quarterly weekly yearly",

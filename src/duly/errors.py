@@ -127,6 +127,10 @@ class UnknownJob(Misuse):
     """The ledger knows no such job, and no schedule was given for it."""
 
 
+class NoSchedule(Misuse):
+    """The job has no schedule, so nothing is owed by itself; give it one, or name an ad-hoc run."""
+
+
 class UnknownScope(Misuse):
     """The job's roster is closed and has no such scope."""
 

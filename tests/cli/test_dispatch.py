@@ -129,6 +129,15 @@ def test_a_file_that_is_no_ledger_is_left_alone(tmp_path: Path) -> None:
     assert "not an SQLite database" in said.talk
 
 
+def test_a_bug_is_never_mistaken_for_an_answer(story: Story) -> None:
+    story.store.session.connection.execute("update duly_job set grace = 'long', lease = 'short', ordered = 'perhaps'")
+    story.store.session.connection.execute("update duly_run set retry_at = 'soon', due = 0")
+
+    codes = {name: story.duly(name, "close-day", bug=True).code for name in ("status", "check", "due")}
+
+    assert codes == {"status": 70, "check": 2, "due": 255}
+
+
 def test_a_ledger_url_of_another_kind_is_an_error_of_usage() -> None:
     said = duly("status", "--ledger", "mysql://host/db")
 
@@ -155,7 +164,7 @@ def test_exec_is_called_before_anything_heavy_is_loaded() -> None:
     source = Path(__file__).parent.parent.parent / "src"
     heavy = "argparse, json, re, enum, typing, dataclasses, logging, subprocess, threading, pathlib"
     code = (
-        "import sys; from duly.cli import main; main(['exec', 'job']); "
+        "import sys; from duly.cli import main; main(['exec', '--help']); "
         f"print(sorted(set('{heavy}'.split(', ')) & set(sys.modules)))"
     )
 

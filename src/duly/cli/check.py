@@ -7,7 +7,7 @@ from duly.cli.arguments import add_format, add_ledger, add_scope
 from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, line_name, show, table, typed, window_name
 from duly.cli.runs_argument import addressed, check_known, echo, run_argument
-from duly.errors import BelowHorizon, LedgerUnavailable, ScheduleError, WrongLedger
+from duly.errors import BelowHorizon, DulyError, LedgerUnavailable, NoSchedule, ScheduleError, WrongLedger
 from duly.evidence.check import CANNOT_TELL, IN_WORDS, NOT_COMPLETE, answer_of, newest_due, worst
 from duly.evidence.verdict import Window, grace_text, lines, window_of
 from duly.evidence.words import ago
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import argparse
 
     from duly.cli.output import Json
-    from duly.errors import DulyError
 
 HELP = "did the period complete? 0 yes, 1 no, 2 cannot tell, 3 not yet"
 EXAMPLE = "duly check close-day                 the newest period that has come due\n  duly check close-day 2026-11-28"
@@ -49,15 +48,17 @@ def run(args: argparse.Namespace) -> int:
     answer = worst(answers)
     known = [window for window in windows if window is not None]
     facts: dict[str, Json] = {"as_of": iso(store.now()), "answer": IN_WORDS[answer], "code": answer}
-    human = lambda: _in_words(known, answers, args, store.now())  # noqa: E731
-    show(args, "duly.check.v1", facts, "periods", [as_json(window) for window in known], human)
+    records = [as_json(window) for window in known]
+    show(args, "duly.check.v1", facts, "periods", records, lambda: _in_words(known, answers, args, store.now()))
     return answer
 
 
-def code_of(error: DulyError) -> int:
+def code_of(error: BaseException) -> int:
     """2 where the ledger or the schedule cannot be read: a monitor must not take that for an answer."""
-    unreadable = (LedgerUnavailable, WrongLedger, ScheduleError, BelowHorizon)
-    return CANNOT_TELL if isinstance(error, unreadable) else codes.code_of(error)
+    unreadable = (LedgerUnavailable, WrongLedger, NoSchedule, ScheduleError, BelowHorizon)
+    if isinstance(error, DulyError) and not isinstance(error, unreadable):
+        return codes.code_of(error)
+    return CANNOT_TELL
 
 
 async def _named(args: argparse.Namespace) -> tuple[Addressed, Window]:

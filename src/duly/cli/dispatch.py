@@ -13,6 +13,7 @@ from duly.errors import DulyError, Misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 # The words in the order of the help. A command is the module of its name in this folder.
@@ -61,16 +62,30 @@ def call(command: ModuleType, name: str, words: list[str]) -> int:
     """Parse the words of a command and run it. A command may say itself which code an error means (`code_of`)."""
     from duly.cli.arguments import Parser
 
-    typed = ["duly", name, *words]
+    code_of: Callable[[BaseException], int] = getattr(command, "code_of", codes.code_of)
     try:
         parser = Parser(prog=f"duly {name}", description=command.HELP, epilog=f"example:\n  {command.EXAMPLE}")
         command.add_arguments(parser)
         code: int = command.run(parser.parse_args(words))
         sys.stdout.flush()
+    except BrokenPipeError:
+        raise
     except DulyError as e:
-        code = complain(e, typed)
-        return command.code_of(e) if hasattr(command, "code_of") else code
+        complain(e, ["duly", name, *words])
+        return code_of(e)
+    except Exception as e:
+        # Python would exit with 1, which `check` and `due` use for an answer.
+        _confess(e)
+        return code_of(e)
     return code
+
+
+def _confess(error: Exception) -> None:
+    """Show an error that nobody foresaw, with all that its repair needs."""
+    import traceback
+
+    traceback.print_exception(error)
+    print(f"duly: this is a bug of duly {__version__}; please report it with the lines above", file=sys.stderr)
 
 
 def _unknown(word: str) -> Misuse:

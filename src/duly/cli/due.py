@@ -19,8 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from duly.errors import DulyError
-
 HELP = "would exec work something now? 0 yes, 1 no, 255 anything else"
 EXAMPLE = "ExecCondition=duly due close-day"
 
@@ -34,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ledger(parser)
 
 
-def code_of(error: DulyError) -> int:
+def code_of(error: BaseException) -> int:
     """Anything but a yes or a no, errors of usage too."""
     return ANYTHING_ELSE
 

@@ -52,8 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class _Shown:
     schedule: Schedule
     as_of: int
+    spells: list[Spell]
     occurrences: list[Occurrence]
     windows: list[Window]
+
+    def clocks(self, occurrence: Occurrence) -> str:
+        """What the clocks do to it, by the version that answers for it."""
+        schedule = next((spell.schedule for spell in self.spells if spell.has(occurrence)), self.schedule)
+        return clock_note(schedule, occurrence)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,7 +85,7 @@ def _of_schedule(args: argparse.Namespace, schedule: Schedule) -> _Shown:
 
     instant = time_ns() // 1000
     spells = [Spell(schedule, 1, None, None)]
-    return _Shown(schedule, instant, _chosen(args, spells, args.job, instant, past=0), [])
+    return _Shown(schedule, instant, spells, _chosen(args, spells, args.job, instant, past=0), [])
 
 
 async def _of_job(args: argparse.Namespace) -> _Shown:
@@ -87,7 +93,7 @@ async def _of_job(args: argparse.Namespace) -> _Shown:
     instant = await ledger_now()
     spells = await spells_of(known)
     occurrences = _chosen(args, spells, args.range, instant, past=3 if args.n is None else 0)
-    return _Shown(spells[-1].schedule, instant, occurrences, await windows_of(known, occurrences, instant))
+    return _Shown(spells[-1].schedule, instant, spells, occurrences, await windows_of(known, occurrences, instant))
 
 
 def _chosen(
@@ -115,7 +121,7 @@ def _as_json(shown: _Shown, place: int) -> dict[str, Json]:
             "window_end": iso(occurrence.end),
             "zone": schedule.zone,
         }
-    return {**base, "resolution": occurrence.resolution, "clocks": clock_note(schedule, occurrence)}
+    return {**base, "resolution": occurrence.resolution, "clocks": shown.clocks(occurrence)}
 
 
 def _in_words(shown: _Shown, args: argparse.Namespace) -> str:
@@ -135,5 +141,5 @@ def _row(shown: _Shown, place: int, args: argparse.Namespace) -> list[str | Cell
         length(bounds or (occurrence.start, occurrence.end)).rjust(4),
         f"due {when(due, schedule.zone, time=args.time, now=shown.as_of)}",
         *said,
-        clock_note(schedule, occurrence),
+        shown.clocks(occurrence),
     ]

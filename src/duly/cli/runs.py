@@ -6,11 +6,11 @@ from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
 from duly.cli.ledgers import open_to_look
 from duly.cli.output import (
+    GLYPHS,
     Cell,
     as_json,
     document,
     glyph,
-    glyph_and_word,
     iso,
     line_name,
     show,
@@ -175,7 +175,8 @@ def _one_in_words(seen: _Seen, args: argparse.Namespace) -> str:
     def at(instant: int) -> str:
         return when(instant, zone_of(window), time=args.time, now=now)
 
-    facts: list[list[str | Cell]] = [["state", glyph_and_word(window.verdict.word), window.verdict.note]]
+    word, why = window.verdict.word, window.verdict.note
+    facts: list[list[str | Cell]] = [["state", Cell(f"{GLYPHS[word]} {word}{f': {why}' if why else ''}", word)]]
     if window.bounds:
         facts.append(["window", f"{at(window.bounds[0])} to {at(window.bounds[1])}"])
     if window.due is not None:

@@ -13,7 +13,7 @@ from duly.evidence.verdict import Window, grace_text, window_of
 from duly.evidence.words import ago, span
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
-from duly.ledger.ask import every, now
+from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.open import UNSETTLED_OF_LINE
 from duly.ledger.records import Run, RunId, Version
 from duly.ledger.spells import VERSIONS_OF, due_before, spells_of
@@ -24,6 +24,27 @@ from duly.times import HOUR, duration_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+RANGE_OVER_WINDOW = Statement(
+    "range_over_window",
+    """
+select reason, at, by
+  from duly_skipped
+ where series = :series and from_nominal <= :nominal and to_nominal > :nominal
+ order by at
+ limit 1
+""",
+)
+
+
+@record
+class SkippedRange:
+    """Why, when and by whom a range of windows was skipped."""
+
+    reason: str
+    at: int
+    by: str
 
 
 @record
@@ -39,6 +60,7 @@ class Explanation:
     history: History
     newer: str | None
     in_the_way: str | None
+    skipped: SkippedRange | None
 
 
 async def explain(addressed: Addressed) -> Explanation:
@@ -54,6 +76,7 @@ async def explain(addressed: Addressed) -> Explanation:
         await history(addressed),
         await _newer(window, instant) if scheduled else None,
         await _in_the_way(window),
+        await one(RANGE_OVER_WINDOW, SkippedRange, series=window.run.series, nominal=window.run.nominal),
     )
 
 
@@ -195,9 +218,14 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.COMPLETE if row is not None:
             when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""
             return [f"So it is complete{when}, and nothing will run it again."]
+        case verdict.SKIPPED if row is None and told.skipped is not None:
+            who = f"by {told.skipped.by or 'duly'} at {at(told.skipped.at)}"
+            return [
+                f"It never had a row: it lies in a range that was skipped {who} ({told.skipped.reason}).",
+                "So nothing runs it, unless somebody unskips it.",
+            ]
         case verdict.SKIPPED:
-            how = "It never had a row: it lies in a range that was skipped" if row is None else "It was skipped"
-            return [f"{how} ({said.note}).", "So nothing runs it, unless somebody unskips it."]
+            return [f"It was skipped ({said.note}).", "So nothing runs it, unless somebody unskips it."]
         case verdict.PRUNED:
             return ["It lies below the horizon: it was settled, its record was pruned, and it is never executed again."]
         case verdict.NOT_OWED:

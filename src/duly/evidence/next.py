@@ -112,10 +112,17 @@ def _note_of_due(schedule: Schedule, occurrence: Occurrence) -> str:
     assert schedule.at is not None
     zone, due = Zone(schedule.zone), occurrence.due // SECOND
     local = due + zone.offset_at(due)
-    if instant_text(local * SECOND)[11 : 11 + len(schedule.at)] != schedule.at:
+    wanted = local - local % 86_400 + clock_seconds(schedule.at)
+    before, after = zone.offsets_of(wanted)
+    if before < after:
         return f"{schedule.at} does not exist that night; this period is due at {instant_text(local * SECOND)[11:16]}"
-    before, after = zone.offsets_of(local)
-    if before > after:
+    if before > after and wanted == local:
         which = "first" if local - before == due else "second"
         return f"{schedule.at} happens twice that night; this period is due at the {which}"
     return ""
+
+
+def clock_seconds(clock: str) -> int:
+    """The second of the day that a wall clock shows, `02:30` or `02:30:15`."""
+    hour, minute, *second = (int(part) for part in clock.split(":"))
+    return hour * 3600 + minute * 60 + sum(second)

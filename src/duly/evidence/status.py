@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
 
 # How many windows that were never opened are looked at for a line; an every-minute job asleep for a year has 525,600.
-LOOK_AT_MOST = 2_000
+LOOK_AT_MOST = 1_000
 
 COMPLETED_SINCE = Statement(
     "completed_since",

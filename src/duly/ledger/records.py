@@ -5,6 +5,10 @@ from __future__ import annotations
 from duly.ledger import states
 from duly.records import record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
 
 @record
 class RunId:
@@ -220,7 +224,7 @@ class AlreadyCompleted:
     settled_at: int
     number: int
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False
 
 
@@ -232,7 +236,7 @@ class Busy:
     until: int
     owner: str
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False
 
 
@@ -243,5 +247,5 @@ class NotDue:
     run: RunId
     due: int
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False

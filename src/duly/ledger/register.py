@@ -7,7 +7,7 @@ value, and different ones are stored, with an event.
 
 from __future__ import annotations
 
-from duly.errors import Misuse, Refused, ScheduleChanged, ScheduleError, UnknownJob, UnknownScope
+from duly.errors import Misuse, NoSchedule, Refused, ScheduleChanged, UnknownJob, UnknownScope
 from duly.ledger.ask import Statement, count, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
@@ -373,7 +373,9 @@ async def adhoc_nominal(series: Series, adhoc: str) -> int:
 
 
 def scheduled(known: Known) -> tuple[Schedule, Line, Series]:
-    """The schedule in force with its line and series. Raises `ScheduleError` for a job without one."""
+    """The schedule in force with its line and series. Raises `NoSchedule` for a job without one."""
     if known.version is None or known.line is None or known.series is None:
-        raise ScheduleError(f"{known.job.name} has no schedule")
+        raise NoSchedule(
+            f"{known.job.name} has no schedule, so nothing is owed by itself; give it one, or name an ad-hoc run"
+        )
     return schedule_of(known.version), known.line, known.series

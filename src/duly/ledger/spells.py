@@ -69,7 +69,7 @@ class Spell:
 
 
 def spell_in_force(known: Known) -> Spell:
-    """The version in force with its spell, which has no end yet. Raises `ScheduleError` for a job without a schedule."""
+    """The version in force with its spell, which has no end yet. Raises `NoSchedule` for a job without one."""
     schedule, _, _ = scheduled(known)
     assert known.version is not None
     return Spell(schedule, known.version.number, known.version.effective_from or None, None)

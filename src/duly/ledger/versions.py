@@ -55,14 +55,16 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Appli
         return None
     _refuse_other_series(name, version, schedule)
     instant = await now()
-    began = _begun(spell_in_force(lines[0]), instant)
+    began = begun(spell_in_force(lines[0]), instant)
     since = began[-1].end if began else max(instant, version.effective_from)
     number = version.number + 1
     coming = Spell(schedule, number, since, None)
     first = next(coming.after(since), None)
+    if began and first is not None:
+        refuse_same_name(began[-1], first)
     next_due = min([occurrence.due for occurrence in (*began, first) if occurrence is not None], default=None)
     for known in lines:
-        await _open_begun(known, began, instant, since=since, next_due=next_due, by=by)
+        await _openbegun(known, began, instant, since=since, next_due=next_due, by=by)
     await add_version(lines[0].job, schedule, number=number, effective_from=since, by=by, reason=reason)
     words = f"version {number} from {instant_text(since)}: {schedule.words()}"
     await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words)
@@ -93,7 +95,19 @@ def _refuse_other_series(name: str, version: Version, schedule: Schedule) -> Non
         )
 
 
-def _begun(spell: Spell, instant: int) -> list[Occurrence]:
+def refuse_same_name(last: Occurrence, first: Occurrence) -> None:
+    """Raise `NotAllowed` where the new schedule's first window has the name of the old one's last.
+
+    It can only happen in the hours when the clocks change, between two readings of one wall time. A name is done once.
+    """
+    if first.nominal == last.nominal:
+        raise NotAllowed(
+            "the clocks change just now, and both schedules have a window of the same name; "
+            f"apply it after {instant_text(first.end)}"
+        )
+
+
+def begun(spell: Spell, instant: int) -> list[Occurrence]:
     """The windows that have begun and are not due yet, in order. Pure."""
     begun = []
     for occurrence in spell.after(instant):
@@ -103,7 +117,7 @@ def _begun(spell: Spell, instant: int) -> list[Occurrence]:
     return begun
 
 
-async def _open_begun(
+async def _openbegun(
     known: Known, began: list[Occurrence], instant: int, *, since: int, next_due: int | None, by: str
 ) -> None:
     """Give the line's old windows their rows: what came due by the catch-up policy, then what has begun."""

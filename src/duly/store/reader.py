@@ -28,16 +28,20 @@ def open_to_read(path: str) -> SqliteStore | RestingLedger:
     """The ledger at a path, for operations that only look. Creates nothing. Raises as `SqliteStore`."""
     try:
         return SqliteStore(path, create=False)
-    except NoLedger:
+    except NoLedger as e:
+        folder = os.path.dirname(os.path.abspath(path))
+        if os.path.isdir(folder) and not _may(folder, os.X_OK):
+            raise LedgerUnavailable(f"{folder} may not be looked into, so nothing is known of a ledger there") from e
         raise
     except LedgerUnavailable:
-        if _may_write_beside(path) or os.path.exists(f"{path}-wal") or not os.access(path, os.R_OK):
+        beside = os.path.dirname(os.path.abspath(path))
+        if _may(beside, os.W_OK) or os.path.exists(f"{path}-wal") or not _may(path, os.R_OK):
             raise
         return RestingLedger(path)
 
 
-def _may_write_beside(path: str) -> bool:
-    return os.access(os.path.dirname(path) or ".", os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+def _may(path: str, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 class RestingLedger:

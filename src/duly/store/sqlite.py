@@ -54,6 +54,8 @@ NETWORK_FILE_SYSTEMS = (
 
 def ledger_path(url: str) -> str:
     """The file that a ledger's URL names: `sqlite:///relative`, `sqlite:////absolute`, or a bare path. Raises `Misuse`."""
+    if ":memory:" in url or not url:
+        raise Misuse("ledger: one in memory would be forgotten with its process; name a file, as sqlite:///jobs.db")
     if "://" not in url:
         return url
     scheme, _, rest = url.partition("://")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from duly.ledger import records
 from duly.records import record
@@ -26,7 +27,7 @@ class AlreadyCompleted:
     attempt: int
     at: datetime
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False
 
 
@@ -38,7 +39,7 @@ class Busy:
     until: datetime
     owner: str
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False
 
 
@@ -49,7 +50,7 @@ class NotDue:
     key: str
     due: datetime
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
         return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from duly.errors import ClaimLost
 from duly.ledger import contracts, states
@@ -63,7 +63,7 @@ class Claim:
     def __repr__(self) -> str:
         return f"<duly.Claim {self.run.key} attempt {self.run.attempt}>"
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[True]:
         return True
 
     def __enter__(self) -> Claim:

@@ -121,19 +121,25 @@ class Job(Generic[Tx]):
     def catch_up(self, *, scope: str | None = None) -> list[Completed]:
         """Work what is owed, oldest first, by the job's catch-up policy: what cron, a timer or a Pod calls.
 
-        Without a scope, each scope of the roster in turn. Goes on after a failure and raises an `ExceptionGroup` of all of
-        them at the end. Answers what was completed now; nothing owed, or everything in other hands, is no error.
+        Without a scope, each scope of the roster in turn. Goes on after a failure, or a scope that is refused, and raises
+        an `ExceptionGroup` of all of them at the end. Answers what was completed now; nothing owed, or everything in other
+        hands, is no error.
         """
         done: list[Completed] = []
         failures: list[Exception] = []
         for each in self._roster(scope):
-            self._catch_up(self._for(each), done, failures)
+            try:
+                self._catch_up(self._for(each), done, failures)
+            except Exception as e:
+                failures.append(e)
+                if not isinstance(e, (Refused, Misuse)):
+                    break  # the ledger itself is in trouble: so it would be for every other scope
         if failures:
-            raise ExceptionGroup(f"{self.name}: {len(failures)} of the runs owed did not complete", failures)
+            raise ExceptionGroup(f"{self.name}: not all that is owed is complete", failures)
         return done
 
     def _catch_up(self, declared: Declaration, done: list[Completed], failures: list[Exception]) -> None:
-        """Each run that was owed when this began, at most once."""
+        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
         as_of = self._store.now()
         tried: frozenset[RunId] = frozenset()
         while True:

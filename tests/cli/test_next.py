@@ -1,0 +1,142 @@
+"""duly next: occurrences, what the clocks do to them, and what the ledger says of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from duly.cli.tzdata import tzdata_version
+from duly.schedule.spec import daily, every, hourly
+from tests.story import Said, Story, duly
+
+
+def rows(said: Said) -> list[list[str]]:
+    """The table's rows below the head, as cells."""
+    assert said.code == 0, said
+    return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in said.out.splitlines()[1:]]
+
+
+def test_the_days_of_a_job_with_their_hours_and_states(tmp_path: Path) -> None:
+    story = Story(tmp_path, at="2026-10-25T06:00:00Z")
+    story.job("close-day", daily("Europe/Paris", at="02:30"))
+    story.complete("close-day")
+    story.clock.set("2026-10-27T06:00:00Z")
+
+    said = story.duly("next", "close-day", "2026-10-24..2026-10-28")
+
+    assert said.out.splitlines()[0].endswith(f"; tzdata {tzdata_version()}")
+    assert rows(said) == [
+        [
+            "2026-10-24",
+            "24 h",
+            "due Sun 25 Oct 02:30+02:00",
+            "✓ complete",
+            "02:30 happens twice that night; this period is due at the first",
+        ],
+        ["2026-10-25", "25 h", "due Mon 26 Oct 02:30+01:00", "– missing"],
+        ["2026-10-26", "24 h", "due Tue 27 Oct 02:30+01:00", "– missing"],
+        ["2026-10-27", "24 h", "due Wed 28 Oct 02:30+01:00", "· coming"],
+    ]
+
+
+def test_without_a_range_a_few_past_and_coming_ones_are_shown(tmp_path: Path) -> None:
+    story = Story(tmp_path, at="2026-11-20T08:30:00Z")
+    story.job("fx-rates", hourly("UTC"))
+    story.complete("fx-rates")
+
+    said = story.duly("next", "fx-rates")
+
+    assert [row[0] for row in rows(said)] == [f"2026-11-20T{hour:02d}" for hour in range(5, 13)]
+    assert [row[0] for row in rows(story.duly("next", "fx-rates", "-n", "2"))] == ["2026-11-20T08", "2026-11-20T09"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "first", "last"),
+    [
+        ("-3h..", "06", "13"),
+        ("2026-11-20T05..2026-11-20T08", "05", "07"),
+        ("..2026-11-20T10", "08", "09"),
+        ("2026-11-20T06:00:00Z..+1h", "06", "09"),
+    ],
+)
+def test_ranges_are_half_open(tmp_path: Path, wanted: str, first: str, last: str) -> None:
+    story = Story(tmp_path, at="2026-11-20T08:30:00Z")
+    story.job("fx-rates", hourly("UTC"))
+    story.complete("fx-rates")
+
+    found = [row[0] for row in rows(story.duly("next", "fx-rates", wanted, "-n", "8"))]
+
+    assert (found[0], found[-1]) == (f"2026-11-20T{first}", f"2026-11-20T{last}")
+
+
+@pytest.mark.parametrize("wanted", ["2026-11-20", "2026-12-01..2026-11-01", "soon..", "2026-11-20..2026-13-01"])
+def test_a_range_that_is_none_is_refused(wanted: str) -> None:
+    said = duly("next", "--every", "1h", wanted)
+
+    assert said.code == 64
+    assert "\n  try: duly " in said.talk
+
+
+def test_a_schedule_that_is_only_thought_of(tmp_path: Path) -> None:
+    # 2027-03-28: at 02:00 the clocks of Berlin go to 03:00
+    said = duly(
+        "next", "--cron", "30 2 * * *", "--zone", "Europe/Berlin", "2027-03-27..2027-03-30", DULY_LEDGER="/nowhere"
+    )
+
+    assert rows(said) == [
+        ["2027-03-27T02:30:00", "24 h", "due Sat 27 Mar 02:30+01:00"],
+        [
+            "2027-03-28T02:30:00",
+            "23h30m",
+            "due Sun 28 Mar 03:00+02:00",
+            "02:30 does not exist that day; it counts at 03:00",
+        ],
+        ["2027-03-29T02:30:00", "23h30m", "due Mon 29 Mar 02:30+02:00"],
+    ]
+
+
+def test_both_passes_of_a_repeated_hour() -> None:
+    said = duly("next", "--period", "hourly", "--zone", "Europe/Berlin", "2026-10-25T02..2026-10-25T03")
+
+    assert [(row[0], row[-1]) for row in rows(said)] == [
+        ("2026-10-25T02", "02:00 happens twice that day and is counted each time; this is the first"),
+        ("2026-10-25T02~2", "02:00 happens twice that day; this is the second"),
+    ]
+
+
+def test_work_at_a_wall_clock_that_the_clocks_skip() -> None:
+    said = duly("next", "--period", "daily", "--at", "02:30", "--zone", "Europe/Berlin", "2027-03-27..2027-03-28")
+
+    assert rows(said)[0][-1] == "02:30 does not exist that night; this period is due at 03:00"
+
+
+def test_a_document_for_programs(tmp_path: Path) -> None:
+    story = Story(tmp_path, at="2026-11-20T08:00:00Z")
+    story.job("sync", every("15m"))
+    story.complete("sync")
+
+    document = story.duly("next", "sync", "-n", "1", "--json").document
+
+    assert document["schema"] == "duly.next.v1"
+    assert document["schedule"] == "every 15m, counted from 1970-01-01T00:00:00Z"
+    (coming,) = document["occurrences"]
+    assert (coming["key"], coming["state"], coming["clocks"]) == ("sync:2026-11-20T08:15:00Z", "coming", "")
+
+
+def test_a_zone_is_needed_and_the_line_to_type_is_shown() -> None:
+    said = duly("next", "--cron", "30 2 * * *", TZ="Asia/Tokyo")
+
+    assert said.code == 64
+    assert said.talk.endswith("try: duly next --cron '30 2 * * *' --zone Asia/Tokyo\n")
+
+
+def test_a_cron_line_that_never_fires_is_refused() -> None:
+    said = duly("next", "--cron", "0 0 31 2 *", "--zone", "UTC")
+
+    assert said.code == 78
+    assert "comes in no year" in said.talk
+
+
+def test_a_job_and_a_schedule_together_are_refused(tmp_path: Path) -> None:
+    assert duly("next", "close-day", "--every", "1h", DULY_LEDGER=str(tmp_path / "none.db")).code == 64
