@@ -68,8 +68,11 @@ def _wall_clocks(schedule: Schedule, after: int, until: int) -> Iterator[Stretch
     extra = _has_none_before(schedule, zone, since)
     clock = clock_seconds(schedule.at or "00:00")
     for offset, begin, times, rough in stretches(zone, schedule.rules, since, 1):
-        dues = [begin - offset + time + (clock - time) % 86_400 for time in times]
-        dues = dues or [schedule.due_of(zone, end) for end in rough]
+        if times and times[0] <= clock:  # still within the quiet day
+            dues = [begin - offset + clock]
+        else:
+            ends = rough or [(begin - offset + time, 2 * (begin + time), "exact") for time in times]
+            dues = [schedule.due_of(zone, end) for end in ends]
         if not dues:
             continue
         if dues[0] > until:
