@@ -52,7 +52,7 @@ def resolve(zone: Zone, civil: int, gap: str, fold: str) -> list[Boundary]:
     if before == after:
         return [(civil - before, 2 * civil, "exact")]
     early, late = sorted((civil - before, civil - after))
-    return _resolve_near((_bisect(zone, early, late), before, after), civil, gap, fold)
+    return _resolve_near((bisect_change(zone, early, late), before, after), civil, gap, fold)
 
 
 def _resolve_near(change: Change, civil: int, gap: str, fold: str) -> list[Boundary]:
@@ -73,7 +73,7 @@ def _resolve_near(change: Change, civil: int, gap: str, fold: str) -> list[Bound
     return [(second if gap == "shift_to_transition" else early, 2 * civil, "gap-shifted")]
 
 
-def _bisect(zone: Zone, early: int, late: int) -> int:
+def bisect_change(zone: Zone, early: int, late: int) -> int:
     """The first second after `early` with another offset, by bisection: some fall on no minute (Monrovia 1972)."""
     offset = zone.offset_at(early)
     while late - early > 1:
@@ -225,7 +225,7 @@ class _Quiet:
     def _offset_near_change(self, day: int) -> int | None:
         early, late = (day - 2) * 86_400, (day + 3) * 86_400
         if not (early < self.change[0] <= late):
-            self.change = _bisect(self.zone, early, late), self.zone.offset_at(early), self.zone.offset_at(late)
+            self.change = bisect_change(self.zone, early, late), self.zone.offset_at(early), self.zone.offset_at(late)
         second, before, after = self.change
         if (day + 1) * 86_400 <= second + min(before, after):
             return before
