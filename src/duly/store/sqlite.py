@@ -200,7 +200,7 @@ def connect(
     try:
         # It reads the schema, and meets whoever closes the last other connection: SQLite then locks the file to fold its WAL.
         cursor = sqlite3.Cursor(connection)
-        _while_busy(lambda: cursor.execute("pragma synchronous = full"), seconds=busy_seconds)
+        while_busy(lambda: cursor.execute("pragma synchronous = full"), seconds=busy_seconds)
     except sqlite3.Error:
         connection.close()
         raise
@@ -216,7 +216,7 @@ def begin(connection: sqlite3.Connection, lock: WriterLock, *, path: str, second
     if not lock.acquire(seconds):
         raise LedgerBusy(f"the ledger {path} stayed busy for {seconds:g} s; nothing was decided. Try again")
     try:
-        _while_busy(lambda: connection.execute("begin immediate"), seconds=deadline - monotonic())
+        while_busy(lambda: connection.execute("begin immediate"), seconds=deadline - monotonic())
     except BaseException:
         lock.release()
         raise
@@ -224,10 +224,10 @@ def begin(connection: sqlite3.Connection, lock: WriterLock, *, path: str, second
 
 def commit(connection: sqlite3.Connection, *, seconds: float) -> None:
     """Commit. In rollback-journal mode SQLite answers busy, and keeps the transaction, while others still read."""
-    _while_busy(connection.commit, seconds=seconds)
+    while_busy(connection.commit, seconds=seconds)
 
 
-def _while_busy(act: Callable[[], T], *, seconds: float) -> T:
+def while_busy(act: Callable[[], T], *, seconds: float) -> T:
     """Do it again while SQLite says busy, with short pauses, for so many seconds at most."""
     pause, deadline = _FIRST_PAUSE, monotonic() + seconds
     while True:
@@ -280,7 +280,7 @@ class SqliteStore:
         connection = connect(self.path, busy_seconds=self.busy_seconds)
         try:
             select = "select name, value from duly_meta"
-            return dict(_while_busy(lambda: connection.execute(select).fetchall(), seconds=self.busy_seconds))
+            return dict(while_busy(lambda: connection.execute(select).fetchall(), seconds=self.busy_seconds))
         except sqlite3.OperationalError as e:
             if "no such table" in str(e):
                 return None
@@ -412,7 +412,7 @@ class Session:
 
     def _patiently(self, ask: Ask) -> object:
         """In rollback-journal mode a reader may meet a committing writer."""
-        return _while_busy(lambda: self.answers(ask), seconds=self._busy_seconds)
+        return while_busy(lambda: self.answers(ask), seconds=self._busy_seconds)
 
     def _refuse_newer(self) -> None:
         """A ledger may be migrated under a running process: what may write it is read in each writing transaction."""
