@@ -164,7 +164,7 @@ def test_exec_is_called_before_anything_heavy_is_loaded() -> None:
     source = Path(__file__).parent.parent.parent / "src"
     heavy = "argparse, json, re, enum, typing, dataclasses, logging, subprocess, threading, pathlib"
     code = (
-        "import sys; from duly.cli import main; main(['exec', 'job']); "
+        "import sys; from duly.cli import main; main(['exec', '--help']); "
         f"print(sorted(set('{heavy}'.split(', ')) & set(sys.modules)))"
     )
 

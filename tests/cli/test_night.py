@@ -81,7 +81,7 @@ def test_a_run_outside_the_schedule_is_seen_and_explained(story: Story) -> None:
     assert told.endswith("So it waits for a person: retry it, or skip it.\n")
     assert story.duly("jobs", "list").out == "repair   no schedule\n"
     assert story.duly("check", "repair").code == 2
-    assert story.duly("next", "repair").code == 78
+    assert story.duly("next", "repair").code == 64
     assert story.duly("retry", "repair:adhoc-ticket-17", "--reason", "the ticket is open again").code == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from duly.cli.codes import code_of
+from duly.cli.codes import INTERRUPTED, OUR_BUG, USAGE, code_of
 from duly.cli.ledgers import open_or_make_ledger
 from duly.cli.schedule_flags import FLAGS, host_zone, line_with, schedule_given
 from duly.errors import (
@@ -16,17 +16,21 @@ from duly.errors import (
     Misuse,
     NoSchedule,
     NotAllowed,
+    OutcomeUnknown,
+    RunFailed,
     RunSkipped,
     ScheduleChanged,
     UnknownJob,
 )
 from duly.ledger import states
+from duly.ledger.address import key_of, scopes_of
 from duly.ledger.named import words_of
 from duly.ledger.register import Declaration, check_policies
-from duly.records import record
-from duly.schedule.keys import check_job_name, check_scope
+from duly.records import record, replace
+from duly.schedule.keys import check_adhoc, check_job_name, check_scope
 from duly.times import SECOND, duration_text, instant_text, parse_duration
-from duly.work.identity import actor
+from duly.work.child import Signals
+from duly.work.identity import actor, new_attempt_id, uuid_text
 from duly.work.poke import Order, Poke, Report
 
 TYPE_CHECKING = False
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 
     from duly.ledger.ask import Value
     from duly.ledger.records import AlreadyCompleted, Busy, NotDue, Run
+    from duly.schedule.keys import RunKey
+    from duly.store.sqlite import SqliteStore
     from duly.work.command import Briefing
 
     T = TypeVar("T")
@@ -95,56 +101,90 @@ class Given:
     def has(self, name: str) -> bool:
         return name in self.flags
 
+    @property
+    def names_a_run(self) -> bool:
+        return self.has("window") or self.has("adhoc")
+
     def duration(self, name: str) -> int | None:
         """A duration in microseconds. Raises `Misuse`, naming the flag."""
         text = self.one(name)
         return None if text is None else _named(name, text, parse_duration)
 
-    def number(self, name: str) -> int | None:
+    def number(self, name: str, *, at_most: int = 1_000_000) -> int | None:
         """A whole number, not negative. Raises `Misuse`, naming the flag."""
         text = self.one(name)
-        if text is not None and not (text.isascii() and text.isdigit()):
-            raise Misuse(f"--{name}: {text!r} is not a whole number")
-        return None if text is None else int(text)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= at_most):
+            raise Misuse(f"--{name}: {text!r} is not a whole number between 0 and {at_most}")
+        return int(text)
 
 
 def run(argv: Sequence[str]) -> int:
     """Run `duly exec` with these arguments; answer its exit code."""
-    if not argv or argv[0] in ("-h", "--help"):
+    _open_closed_descriptors()
+    typed = argv[: _end_of_flags(argv)]
+    if not argv or "-h" in typed or "--help" in typed:
         print(usage())
         return 0 if argv else 64
-    loud = "-v" in argv[: _end_of_flags(argv)] or "--verbose" in argv[: _end_of_flags(argv)]
+    teller = Teller(loud=_is_loud(typed), quiet="-q" in typed or "--quiet" in typed)
     try:
-        return _run(parse(argv), loud=loud or sys.stderr.isatty())
+        return _run(parse(argv), teller)
     except DulyError as e:
         from duly.cli.complain import complain
 
         complain(e, ["duly", "exec", *argv])
         return _code_of(e)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception:
+        from traceback import print_exc
+
+        print_exc()
+        _say("this is a bug of duly's; what the ledger holds is told by:")
+        _try("duly status")
+        return OUR_BUG
 
 
-def _run(given: Given, *, loud: bool) -> int:
+def _open_closed_descriptors() -> None:
+    """Standard input, output and error that came closed become /dev/null: else the ledger's files would take their place."""
+    for descriptor, mode in enumerate("rww"):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        name = ("stdin", "stdout", "stderr")[descriptor]
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  for good
+
+
+def _is_loud(typed: Sequence[str]) -> bool:
+    return "-v" in typed or "--verbose" in typed or os.isatty(2)
+
+
+def _run(given: Given, teller: Teller) -> int:
+    """Understand all that was typed, before the ledger is touched; then poke, and write down how it went."""
     declared = declaration(given)
     order = _order(given)
-    store = open_or_make_ledger(given.one("ledger"))
-    if (busy := given.duration("busy-timeout")) is not None:
-        store.busy_seconds = busy / SECOND
-    teller = Teller(loud=loud and not given.has("quiet"), quiet=given.has("quiet"))
-    poke = Poke(store, declared, order, teller.tell)
+    adhoc = _adhoc(given)
+    duplicate = given.number("exit-duplicate", at_most=255)
+    busy = given.duration("busy-timeout")
+    _forget_outcome(given)
+    reports: list[Report] = []
+    signals = Signals()
     try:
-        if given.has("window") or given.has("adhoc"):
-            code, why = _named_run(given, declared, poke, teller)
-        else:
-            standing = poke.work_owed()
-            code, why = code_of_poke(poke.reports.values(), standing)
-            teller.standing(given, standing, code, why)
+        store = open_or_make_ledger(given.one("ledger"), None if busy is None else busy / SECOND)
+        for_all = Pokes(given, store, declared, order, signals, teller, reports)
+        code, why = for_all.work_owed() if not given.names_a_run else for_all.work_named(adhoc)
     except DulyError as e:
         e.next_step = e.next_step or _next_step(given, e)
-        _write_outcome(given, poke, _code_of(e), str(e))
+        _write_outcome(given, reports, _code_of(e), str(e))
         raise
-    if code == 0 and not poke.reports and given.has("exit-duplicate"):
-        code = given.number("exit-duplicate") or 0
-    _write_outcome(given, poke, code, why)
+    finally:
+        signals.restore()
+    if code == 0 and not reports and duplicate is not None:
+        code = duplicate
+    _write_outcome(given, reports, code, why)
     return code
 
 
@@ -169,20 +209,23 @@ def parse(argv: Sequence[str]) -> Given:
             if equals:
                 raise Misuse(f"--{name} takes no value")
             flags.setdefault(name, [])
-        elif equals:
-            flags.setdefault(name, []).append(value)
-        elif name == "adhoc" and (not words or words[0].startswith("-") or not names):
+        elif name == "adhoc" and not equals and (not words or words[0].startswith("-") or not names):
             flags.setdefault(name, [])
-        elif words:
-            flags.setdefault(name, []).append(words.pop(0))
         else:
-            raise Misuse(f"--{name} takes {(FLAGS | OPTIONS)[name][0]}, and nothing follows")
+            if not equals and (not words or words[0].startswith("--")):
+                raise Misuse(f"--{name} takes {(FLAGS | OPTIONS)[name][0]}, and nothing follows")
+            value = value if equals else words.pop(0)
+            if not value.strip():  # "$TENANT" of a variable that is not set must not mean all of them
+                raise Misuse(f"--{name} takes {(FLAGS | OPTIONS)[name][0]}, and it is blank")
+            flags.setdefault(name, []).append(value)
     if not names:
         raise Misuse("exec needs a job's name", next_step=EXAMPLE)
     if len(names) > 1:
         raise Misuse(f"exec takes one job, and the command after --; what is {names[1]!r}?", next_step=EXAMPLE)
     if end == len(argv) or not argv[end + 1 :]:
-        raise Misuse("exec needs a command after --", next_step=f"duly exec {names[0]} -- ./command")
+        raise Misuse(
+            "exec needs a command after --", next_step=line_with(["duly", "exec", *argv[:end]], "--", "./command")
+        )
     return Given(names[0], list(argv[end + 1 :]), flags, ["duly", "exec", *argv])
 
 
@@ -200,11 +243,11 @@ def _did_you_mean(name: str) -> str:
 def declaration(given: Given) -> Declaration:
     """What the flags declare of the job. Raises `Misuse` or `ScheduleError`, naming the flag."""
     check_job_name(given.job)
-    scope = given.one("scope") or ""
-    if scope:
+    scope = given.one("scope")
+    if scope is not None:
         check_scope(scope)
     schedule = schedule_given({name: given.flags.get(name, []) for name in FLAGS}, typed=given.typed)
-    return Declaration(given.job, scope, schedule, policies(given), actor())
+    return Declaration(given.job, scope or "", schedule, policies(given), actor())
 
 
 def policies(given: Given) -> dict[str, Value]:
@@ -295,45 +338,124 @@ def _order(given: Given) -> Order:
 
 
 def _environment(given: Given) -> dict[str, str]:
-    environment = dict(os.environ)
+    # Those of an exec around this one are about another run.
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("DULY_OUTCOME_FILE", "DULY_OUTPUT")
+    }
     if (path := given.one("outcome-file")) is not None:
         environment["DULY_OUTCOME_FILE"] = os.path.abspath(path)
     return environment
 
 
-# -- one run that is named ----------------------------------------------------------------------------------------------
-
-
-def _named_run(given: Given, declared: Declaration, poke: Poke, teller: Teller) -> tuple[int, str]:
-    """Work the run that `--window` or `--adhoc` names."""
-    from duly.ledger.named import take_adhoc, take_window
-    from duly.work.identity import new_attempt_id, uuid_text
-
-    if given.has("window") and given.has("adhoc"):
+def _adhoc(given: Given) -> str:
+    """The id of the run outside the schedule that is asked for; empty where none is."""
+    if not given.has("adhoc"):
+        return ""
+    if given.has("window"):
         raise Misuse("--window names a run of the schedule, --adhoc one outside it; leave one out")
-    window = given.one("window")
-    if window is None:
-        adhoc = given.one("adhoc") or uuid_text(new_attempt_id())
-        if not given.one("adhoc"):
-            _say(f"{declared.job} adhoc-{adhoc}; a retry passes --adhoc {adhoc} back")
-        answer = poke.work_named(lambda claimer: take_adhoc(declared, adhoc, claimer))
-    else:
-        answer = poke.work_named(lambda claimer: take_window(declared, window, claimer))
-    if answer is not None:
-        return teller.answered(given, answer)
-    return code_of_poke(poke.reports.values(), None)
+    return check_adhoc(given.one("adhoc") or uuid_text(new_attempt_id()))
+
+
+# -- poking -------------------------------------------------------------------------------------------------------------
+
+
+@record
+class Pokes:
+    """A poke of the line that is meant, or of each line of a job with scopes when none is named."""
+
+    given: Given
+    store: SqliteStore
+    declared: Declaration
+    order: Order
+    signals: Signals
+    teller: Teller
+    reports: list[Report]
+
+    def work_owed(self) -> tuple[int, str]:
+        """Work what is owed; answers exec's code and the reason in a few words."""
+        standings: list[tuple[int, str]] = []
+        for declared in self._lines():
+            poke = self._poke(declared)
+            standing = poke.work_owed()
+            self.reports.extend(poke.reports.values())
+            if standing is not None:
+                code, why = code_of_standing(standing)
+                standings.append((code, why))
+                self.teller.standing(standing, self.store.read(key_of(standing.id)), code, why)
+            if self.signals.end_is_wanted() or (self.order.only_one and self.reports):
+                break
+        if not self.reports and not standings:
+            if self.signals.asked_to_end:
+                return 128 + self.signals.asked_to_end, f"signal {self.signals.asked_to_end}"
+            self.teller.nothing_owed(self.given.job)
+        return code_of_poke(self.reports, standings)
+
+    def work_named(self, adhoc: str) -> tuple[int, str]:
+        """Work the run that `--window` or `--adhoc` names."""
+        answers: list[tuple[int, str]] = []
+        for declared in self._lines():
+            answers += self._work_named(declared, adhoc)
+            if self.signals.end_is_wanted():
+                break
+        return code_of_poke(self.reports, answers)
+
+    def _work_named(self, declared: Declaration, adhoc: str) -> list[tuple[int, str]]:
+        """Work it; answers why it was not."""
+        from duly.ledger.named import peek_adhoc, peek_window, take_adhoc, take_window
+        from duly.ledger.records import Claimer
+
+        poke = self._poke(declared)
+        onlooker = Claimer(b"", "", self.order.trigger)
+        try:
+            if (window := self.given.one("window")) is not None:
+                glance = peek_window(declared, window, onlooker)
+                answer = poke.work_named(glance, lambda claimer: take_window(declared, window, claimer))
+            else:
+                if not self.given.one("adhoc"):
+                    _say(f"{declared.job} adhoc-{adhoc}; a retry passes --adhoc {adhoc} back")
+                glance = peek_adhoc(declared, adhoc, onlooker)
+                answer = poke.work_named(glance, lambda claimer: take_adhoc(declared, adhoc, claimer))
+        except (RunSkipped, RunFailed, OutcomeUnknown) as e:  # about this run; another scope's may well be free
+            code, why = _code_of(e), str(e)
+            self.teller.refused(e, code)
+            return [(code, why)]
+        self.reports.extend(poke.reports.values())
+        return [] if answer is None else [self.teller.answered(declared, answer)]
+
+    def _poke(self, declared: Declaration) -> Poke:
+        return Poke(self.store, declared, self.order, self.signals, self.teller.tell)
+
+    def _lines(self) -> list[Declaration]:
+        """The line that is meant; without --scope each of the job's roster, in turn."""
+        roster = [] if self.declared.scope else self.store.read(scopes_of(self.declared.job))
+        if not any(roster):
+            return [self.declared]
+        if self.given.has("adhoc") and "" not in roster:
+            raise Misuse(
+                f"{self.declared.job} has scopes, and a run outside its schedule belongs to one of them",
+                next_step=line_with(self.given.typed, "--scope", roster[0]),
+            )
+        return [replace(self.declared, scope=scope) for scope in roster]
 
 
 # -- codes --------------------------------------------------------------------------------------------------------------
 
 
-def code_of_poke(reports: Collection[Report], standing: Run | None) -> tuple[int, str]:
-    """exec's code, with the reason in a few words: the first that is not 0, of the runs worked, then of the one that stands."""
+def code_of_poke(reports: Collection[Report], others: Collection[tuple[int, str]]) -> tuple[int, str]:
+    """exec's code, with the reason in a few words: the first that is not 0, of the runs worked, then of those that were not."""
     for report in reports:
         if report.code:
             return report.code, report.cause
-    if standing is None:
-        return 0, "completed" if reports else "nothing owed"
+    for code, why in others:
+        if code:
+            return code, why
+    if reports:
+        return 0, "completed"
+    return next(iter(others), (0, "nothing owed"))
+
+
+def code_of_standing(standing: Run) -> tuple[int, str]:
+    """The code of a run that was not worked, and why it was not."""
     match standing.state:
         case states.UNKNOWN:
             return 80, "outcome unknown"
@@ -351,44 +473,67 @@ def _code_of(error: DulyError) -> int:
     if isinstance(error, LedgerUnavailable) and not isinstance(error, (LedgerUnwritable, LedgerCorrupt)):
         return 75
     if isinstance(error, NotAllowed):
-        return 64
+        return USAGE
     return code_of(error)
 
 
-def _write_outcome(given: Given, poke: Poke, code: int, why: str) -> None:
+def _forget_outcome(given: Given) -> None:
+    """Remove what an earlier call wrote: if this one is killed, that must not be taken for its outcome."""
+    if (path := given.one("outcome-file")) is None:
+        return
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise Misuse(f"--outcome-file: there is no folder {os.path.dirname(path)}")
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as e:
+        raise Misuse(f"--outcome-file: {path} cannot be written: {e.strerror}") from e
+
+
+def _write_outcome(given: Given, reports: Collection[Report], code: int, why: str) -> None:
     """The outcome as one JSON object, for callers who must tell duly's own codes from a child's."""
     if (path := given.one("outcome-file")) is None:
         return
     import json
 
     runs = [
-        {"run": str(r.key), "attempt": r.number, "code": r.code, "state": r.state, "cause": r.cause}
-        for r in poke.reports.values()
+        {"run": str(r.key), "attempt": r.number, "code": r.code, "state": r.state, "cause": r.cause} for r in reports
     ]
     outcome = {"schema": "duly.outcome.v1", "job": given.job, "code": code, "reason": why, "runs": runs}
     temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as f:
-        json.dump(outcome, f)
-        f.write("\n")
-    os.replace(temporary, path)
+    try:
+        with open(temporary, "w", encoding="utf-8") as f:
+            json.dump(outcome, f)
+            f.write("\n")
+        os.replace(temporary, path)
+    except OSError as e:  # the code tells the most of it
+        _say(f"--outcome-file: {path} cannot be written: {e.strerror}")
 
 
 # -- talk ---------------------------------------------------------------------------------------------------------------
 
 
 def _say(text: str) -> None:
-    print(f"duly: {text}", file=sys.stderr)
+    _print(f"duly: {text}")
 
 
 def _try(command: str) -> None:
-    print(f"  try: {command}", file=sys.stderr)
+    _print(f"  try: {command}")
+
+
+def _print(line: str) -> None:
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:  # nobody listens; the ledger is told all the same
+        return
 
 
 class Teller:
     """What is said on stderr: nothing when all is well, unless on a terminal or asked to (cron mails what is said)."""
 
     def __init__(self, *, loud: bool, quiet: bool) -> None:
-        self._loud = loud
+        self._loud = loud and not quiet
         self._quiet = quiet
 
     def tell(self, what: Briefing | Report) -> None:
@@ -411,25 +556,33 @@ class Teller:
         )
         _say(f"{words_of(report.key)}: {_state_in_words(report)} ({report.cause}){again}")
         if report.state == states.UNKNOWN:
-            _try(f"duly resolve {words_of(report.key)} --as done|not-done --evidence …")
+            _try(f"duly resolve {words_of(report.key)}")
         elif report.state == states.FAILED and report.retry_in is None:
-            _try(f"duly retry {words_of(report.key)} --reason …")
+            _try(f"duly retry {words_of(report.key)}")
 
-    def standing(self, given: Given, standing: Run | None, code: int, why: str) -> None:
+    def nothing_owed(self, job: str) -> None:
+        if self._loud:
+            _say(f"{job}: nothing owed")
+
+    def standing(self, standing: Run, key: RunKey, code: int, why: str) -> None:
         """Say why the newest run was not worked."""
-        if standing is None:
-            if self._loud and code == 0 and why == "nothing owed":
-                _say(f"{given.job}: nothing owed")
-        elif not self._quiet or code not in (0, 75):
-            since = (
-                ""
-                if standing.started_at is None
-                else f", attempt {standing.fence} of {instant_text(standing.started_at)}"
-            )
-            _say(f"{given.job}: nothing was run: {why}{since}")
-            _try(f"duly status {given.job}")
+        if self._quiet and code == 75:
+            return
+        since = (
+            "" if standing.started_at is None else f", attempt {standing.fence} of {instant_text(standing.started_at)}"
+        )
+        _say(f"{words_of(key)}: nothing was run: {why}{since}")
+        verb = {80: "resolve", 79: "retry"}.get(code, "explain")
+        _try(f"duly {verb} {words_of(key)}")
 
-    def answered(self, given: Given, answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
+    def refused(self, error: DulyError, code: int) -> None:
+        """Say why a named run may not be worked."""
+        if self._loud or code:
+            _say(str(error))
+            if error.next_step:
+                _try(error.next_step)
+
+    def answered(self, declared: Declaration, answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
         """The code and reason of a named run that was not worked."""
         from duly.ledger import records
 
@@ -439,8 +592,8 @@ class Teller:
             code, why = 75, f"another attempt holds it until {instant_text(answer.until)}"
         else:
             code, why = 75, f"not due before {instant_text(answer.due)}"
-        if self._loud or code:
-            _say(f"{given.job}: nothing was run: {why}")
+        if self._loud or (code and not self._quiet):
+            _say(f"{declared.job}: nothing was run: {why}")
         return code, why
 
 

@@ -49,15 +49,15 @@ def open_to_look(flag: str | None) -> SqliteStore | RestingLedger:
     return open_to_read(path_of_ledger(flag))
 
 
-def open_or_make_ledger(flag: str | None) -> SqliteStore:
-    """Open the ledger, making it where there is none.
+def open_or_make_ledger(flag: str | None, busy_seconds: float | None = None) -> SqliteStore:
+    """Open the ledger, making it where there is none. `busy_seconds`: how long to wait for a busy one.
 
     The folder of the ledger that nobody named is made too; that of a named one is not: a typo must not make a second one.
     """
     path = path_of_ledger(flag)
     if not flag and not os.environ.get("DULY_LEDGER"):
         _make_folder(os.path.dirname(path))
-    return SqliteStore(path)
+    return SqliteStore(path) if busy_seconds is None else SqliteStore(path, busy_seconds=busy_seconds)
 
 
 def _make_folder(folder: str) -> None:

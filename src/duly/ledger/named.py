@@ -6,13 +6,13 @@ failure that waits for a person. An ad-hoc run lies outside the schedule and nev
 
 from __future__ import annotations
 
-from duly.errors import Misuse, Refused, WindowInvalid
+from duly.errors import Misuse, Refused, UnknownRun, WindowInvalid
 from duly.ledger.address import Addressed, by_key, by_window, find_revision, key_of
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
 from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refusal_of, series_of
 from duly.ledger.take import look, look_first, take
 from duly.records import record
-from duly.schedule.keys import RunKey
+from duly.schedule.keys import RunKey, check_adhoc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +77,19 @@ async def take_window(declared: Declaration, window: str, claimer: Claimer) -> N
     return Named(known, addressed.key, about(addressed.key, answer), row)
 
 
+async def peek_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Named | Refused | Misuse | None:
+    """What a plain look can say of a run outside the schedule; as `peek_window`."""
+    known = await find(declared.job, declared.scope)
+    if known is None or not is_complete(known, declared):
+        return None
+    try:
+        addressed = await by_key(RunKey(declared.job, declared.scope, "adhoc", 0, "", None, adhoc))
+    except UnknownRun:
+        return None
+    answer = await look_first(addressed.run, claimer)
+    return None if answer is None else Named(known, addressed.key, answer, addressed.row)
+
+
 async def _named(declared: Declaration, window: str) -> Addressed:
     return await by_window(declared.job, declared.scope, window)
 
@@ -103,7 +116,8 @@ async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Name
 async def take_adhoc(
     declared: Declaration, adhoc: str, claimer: Claimer, *, revision: int | None = None
 ) -> Named | Refused | Misuse:
-    """Take a run outside the schedule, under an id that a retry passes back."""
+    """Take a run outside the schedule, under an id that a retry passes back. Raises `NameInvalid` for one that is none."""
+    check_adhoc(adhoc)
     known = await declare(declared, unscheduled=True)
     if isinstance(known, (Refused, Misuse)):
         return known

@@ -60,6 +60,16 @@ def check_scope(scope: str) -> str:
     return scope
 
 
+def check_adhoc(name: str) -> str:
+    """The id, if it may name a run outside the schedule: up to 100 letters, digits, dots, dashes, underscores.
+
+    Raises `NameInvalid`.
+    """
+    if not 1 <= len(name) <= 100 or name.strip(_NAME_REST):
+        raise NameInvalid(f"adhoc: {name!r} is not an id; write up to 100 of A-Z a-z 0-9 . _ -")
+    return name
+
+
 def _encode(scope: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ENCODED else char for char in scope)
 
@@ -152,9 +162,10 @@ def _parse_revision(text: str, revision: str) -> int:
 
 
 def _parse_adhoc(text: str, name: str) -> str:
-    if not 1 <= len(name) <= 100 or name.strip(_NAME_REST):
-        raise _refused(text, "id", f"{name!r} is not an id; write up to 100 of A-Z a-z 0-9 . _ - after adhoc-")
-    return name
+    try:
+        return check_adhoc(name)
+    except NameInvalid as e:
+        raise _refused(text, "id", f"{name!r} is not an id; write up to 100 of A-Z a-z 0-9 . _ - after adhoc-") from e
 
 
 def _parse_zone(text: str, bracket: str, zone: str, nominal: int, in_utc: bool) -> str:

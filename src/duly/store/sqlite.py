@@ -185,9 +185,13 @@ def connect(
     factory: type[sqlite3.Connection] = sqlite3.Connection,
     *,
     cached_statements: int = 128,
-    busy_seconds: float = BUSY_SECONDS,
+    seconds: float = BUSY_SECONDS,
 ) -> sqlite3.Connection:
-    """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
+    """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own.
+
+    The first look at a file may meet one that is being opened, recovered or left by its last user: it is tried again for so
+    many seconds.
+    """
     # One thread uses it at a time; the collector may close it in another.
     connection = sqlite3.connect(
         path,
@@ -198,9 +202,7 @@ def connect(
         cached_statements=cached_statements,
     )
     try:
-        # It reads the schema, and meets whoever closes the last other connection: SQLite then locks the file to fold its WAL.
-        cursor = sqlite3.Cursor(connection)
-        while_busy(lambda: cursor.execute("pragma synchronous = full"), seconds=busy_seconds)
+        while_busy(lambda: sqlite3.Cursor(connection).execute("pragma synchronous = full"), seconds=seconds)
     except sqlite3.Error:
         connection.close()
         raise
@@ -240,6 +242,12 @@ def while_busy(act: Callable[[], T], *, seconds: float) -> T:
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
+def facts_of(connection: sqlite3.Connection, *, seconds: float) -> dict[str, str]:
+    """What a ledger says of itself."""
+    read = "select name, value from duly_meta"
+    return dict(while_busy(lambda: connection.execute(read).fetchall(), seconds=seconds))
+
+
 # -- the store ----------------------------------------------------------------------------------------------------------
 
 
@@ -277,10 +285,9 @@ class SqliteStore:
     def _meta(self) -> dict[str, str] | None:
         if not os.path.exists(self.path):
             return None
-        connection = connect(self.path, busy_seconds=self.busy_seconds)
+        connection = connect(self.path, seconds=self.busy_seconds)
         try:
-            select = "select name, value from duly_meta"
-            return dict(while_busy(lambda: connection.execute(select).fetchall(), seconds=self.busy_seconds))
+            return facts_of(connection, seconds=self.busy_seconds)
         except sqlite3.OperationalError as e:
             if "no such table" in str(e):
                 return None
@@ -351,7 +358,7 @@ class Session:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         try:
-            self.connection = connect(store.path, busy_seconds=store.busy_seconds)
+            self.connection = connect(store.path, seconds=store.busy_seconds)
         except sqlite3.Error as e:
             raise translated(e, path=store.path) from e
         self.lock = WriterLock(store.path)

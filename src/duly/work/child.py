@@ -1,9 +1,10 @@
 """A child process, watched without a thread: its signals, its group, its time, and whoever must be told to stop.
 
 Signals are blocked and waited for (sigtimedwait(2)), so that one loop sees the child's end, a signal to forward, and the
-next thing that is due by the ledger's clock. The child gets the signal mask and dispositions that this process was started
-with. On a terminal it stays in the foreground group, where the keyboard reaches it by itself; elsewhere it leads a group
-of its own, so that a time-out reaches a whole pipeline.
+next thing that is due by the ledger's clock; and blocked from before a claim until its end is written down, so that none
+of them can leave a run half told. The child gets the signal mask and dispositions that this process was started with. On a
+terminal it stays in the foreground group, where the keyboard reaches it by itself; elsewhere it leads a group of its own,
+so that a time-out reaches a whole pipeline.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ FORWARDED = (
     signal.SIGCONT,
 )
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # who sends one wants the whole command to end
-_WATCHED = (*FORWARDED, signal.SIGCHLD)
 _SENT_BY_KERNEL = 0x80  # siginfo's si_code of a key press: the foreground group has it already (sigaction(2))
+_GROUP_LOOK_SECONDS = 0.05  # a group's end sends no signal to whoever is not its parent
 _SET_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by the interpreter, not by whoever started it
 
 
@@ -57,6 +58,43 @@ class CannotExecute(Exception):
         self.code = code
 
 
+class Signals:
+    """The signals sent to this process: blocked until `restore`, seen only by whoever waits for them.
+
+    What this process was started to ignore (nohup, a shell's background) stays ignored. `asked_to_end` is the signal that
+    somebody sent to end us, 0 while nobody has.
+    """
+
+    def __init__(self) -> None:
+        heeded = tuple(number for number in FORWARDED if signal.getsignal(number) != signal.SIG_IGN)
+        self._ending = tuple(number for number in ENDING if number in heeded)
+        self._watched = (*heeded, signal.SIGCHLD)
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # how a child ended would be thrown away
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self.before = signal.pthread_sigmask(signal.SIG_BLOCK, self._watched)
+        self.asked_to_end = 0
+
+    def wait(self, seconds: float) -> signal.struct_siginfo | None:
+        """The next signal, a child's end among them; None if none came in so many seconds."""
+        seen = signal.sigtimedwait(self._watched, seconds)
+        if seen is not None and seen.si_signo in self._ending:
+            self.asked_to_end = seen.si_signo
+        return seen
+
+    def end_is_wanted(self) -> bool:
+        """Whether somebody has sent a signal to end us. One that is noticed here goes to no child."""
+        seen = signal.sigtimedwait(self._ending, 0)
+        if seen is not None:
+            self.asked_to_end = seen.si_signo
+        return bool(self.asked_to_end)
+
+    def restore(self) -> None:
+        """Restore this process's own signal mask. What came too late for any child is forgotten: all is written down."""
+        while self.wait(0) is not None:
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
+
+
 class Child:
     """A running child. `stop` tells it to end; `wait` returns when it has."""
 
@@ -64,20 +102,21 @@ class Child:
         self,
         argv: Sequence[str],
         environment: Mapping[str, str],
+        signals: Signals,
         *,
         inherit: Sequence[int] = (),
         output: int | None = None,
     ) -> None:
         self._in_foreground = _on_terminal()
-        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+        self._signals = signals
         self._reported: tuple[int, int] | None = None
         self._why = ""
-        self.asked_to_end = 0  # the signal that somebody sent to end us
         self._kill_at: int | None = None
+        if not argv[0]:
+            raise CannotExecute(127, "the command has no name")
         try:
             self.pid = self._spawn(argv, environment, inherit, output)
         except OSError as e:
-            self.forget()
             raise _cannot_execute(argv[0], e) from e
 
     def _spawn(
@@ -92,7 +131,7 @@ class Child:
             list(argv),
             environment,
             file_actions=actions,
-            setsigmask=self._before,
+            setsigmask=self._signals.before,
             setsigdef=_SET_BY_PYTHON,
             **group,  # type: ignore[arg-type]  # no group: the parent's
         )
@@ -106,7 +145,8 @@ class Child:
         wake_at = wake()
         while not self._over():
             due = min((at for at in (wake_at, self._kill_at) if at is not None), default=None)
-            seen = signal.sigtimedwait(_WATCHED, _patience(store, due))
+            patience = _patience(store, due)
+            seen = self._signals.wait(patience if self._reported is None else min(patience, _GROUP_LOOK_SECONDS))
             if seen is not None and seen.si_signo != signal.SIGCHLD:
                 self._forward(seen)
             now = store.now()
@@ -116,7 +156,6 @@ class Child:
             if wake_at is not None and now >= wake_at:
                 wake_at = wake()
         assert self._reported is not None
-        self.forget()
         return Ended(*self._reported, self._why)
 
     def stop(self, why: str, now: int) -> None:
@@ -127,32 +166,40 @@ class Child:
             self._signal(signal.SIGCONT)  # a stopped child cannot hear it
             self._kill_at = now + KILL_AFTER
 
-    def forget(self) -> None:
-        """Restore this process's own signal mask."""
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
-
     def _over(self) -> bool:
+        """Whether the child has ended; of one that was told to stop, whether its group has, or was killed."""
         if self._reported is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
                 self._reported = (0 if by_signal else os.WEXITSTATUS(status), by_signal)
-        return self._reported is not None
+        return self._reported is not None and (self._kill_at is None or not self._group_is_left())
+
+    def _group_is_left(self) -> bool:
+        """Whether processes that the child started outlived it, as a pipeline's that does not heed SIGTERM."""
+        if self._in_foreground:
+            return False
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # one of them has become another user
+            pass
+        return True
 
     def _forward(self, seen: signal.struct_siginfo) -> None:
-        if seen.si_signo in ENDING:
-            self.asked_to_end = seen.si_signo
         if not (self._in_foreground and seen.si_code == _SENT_BY_KERNEL):
             self._signal(seen.si_signo)
 
     def _signal(self, number: int) -> None:
         try:
             if self._in_foreground:
-                os.kill(self.pid, number)
+                if self._reported is None:
+                    os.kill(self.pid, number)
             else:
                 os.killpg(self.pid, number)
         except OSError as e:
-            if e.errno != errno.ESRCH:  # it has just ended
+            if e.errno not in (errno.ESRCH, errno.EPERM):  # it has just ended, or has become another user
                 raise
 
 

@@ -20,8 +20,12 @@ class Quiet:
 
     def show(self) -> None:
         self._file.seek(0)
-        while piece := self._file.read(_PIECE):
-            os.write(1, piece)
+        try:
+            while piece := self._file.read(_PIECE):
+                while piece:
+                    piece = piece[os.write(1, piece) :]
+        except OSError:  # whoever read it has gone, or its disk is full: how the run ended has still to be written down
+            return
 
 
 @contextmanager

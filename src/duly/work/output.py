@@ -10,6 +10,7 @@ import os
 
 from duly.ledger.output import Intent, find_output, record_output_or_raise
 from duly.records import record
+from duly.work.attempt import OutputRefused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from duly.work.command import Briefing
 
 _PIECE = 1 << 20
-
-
-class OutputRefused(Exception):
-    """The output cannot be put in place."""
 
 
 @record
@@ -54,23 +51,28 @@ class Place:
         """Move the finished file into place, its digest on record first. Raises `OutputRefused` or `ClaimLost`."""
         if not os.path.isfile(self.temporary):
             raise OutputRefused("the command wrote nothing to $DULY_OUTPUT")
-        intent = Intent(self.final, *_flushed_digest(self.temporary))
-        store.write(record_output_or_raise(claim, intent))
+        try:
+            intent = Intent(self.final, *_flushed_digest(self.temporary))
+            store.write(record_output_or_raise(claim, intent))
+            self._move()
+            _flush_folder(os.path.dirname(self.final))
+        except FileExistsError as e:
+            raise OutputRefused(f"{self.final} is there already; --replace overwrites it") from e
+        except OSError as e:
+            raise OutputRefused(f"{self.final} cannot be put in place: {e.strerror}") from e
+        self.discard()
+
+    def _move(self) -> None:
         if self.may_replace:
             os.replace(self.temporary, self.final)
         else:
-            try:
-                os.link(self.temporary, self.final)
-            except FileExistsError as e:
-                raise OutputRefused(f"{self.final} is there already; --replace overwrites it") from e
-        _flush_folder(os.path.dirname(self.final))
-        self.discard()
+            os.link(self.temporary, self.final)
 
     def discard(self) -> None:
         """Remove the temporary, if it is there."""
         try:
             os.unlink(self.temporary)
-        except FileNotFoundError:
+        except OSError:  # it is not there; or the folder has become read-only, and the run's end matters more
             return
 
 

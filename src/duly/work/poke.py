@@ -6,22 +6,23 @@ the contract's word (`ledger.contracts`); here it is written down, and told as a
 
 from __future__ import annotations
 
-from time import monotonic, sleep
+from time import monotonic
 
-from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, Refused
+from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, OutcomeUnknown, Refused
 from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_next, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, NotDue
+from duly.ledger.register import schedule_of
 from duly.ledger.take import look, renew
 from duly.records import record
 from duly.times import MINUTE, duration_text
-from duly.work.attempt import Pulse, elapsed_since_first, raise_if_refused, record_ending, terms_of
+from duly.work.attempt import OutputRefused, Pulse, elapsed_since_first, raise_if_refused, record_ending, terms_of
 from duly.work.child import CannotExecute, Child, Ended
 from duly.work.command import Briefing
-from duly.work.waiting import sleep_until
+from duly.work.waiting import wait_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from duly.ledger.register import Declaration
     from duly.schedule.keys import RunKey
     from duly.store.sqlite import SqliteStore
+    from duly.work.child import Signals
     from duly.work.output import Output, Place
 
     T = TypeVar("T")
@@ -85,16 +87,21 @@ class Work:
 
 
 class Poke:
-    """One call of `duly exec`. `tell` is called with each attempt before its child starts, and with each report."""
+    """One call of `duly exec` for one line. `tell` is called with each attempt before its child starts, and each report."""
 
     def __init__(
-        self, store: SqliteStore, declared: Declaration, order: Order, tell: Callable[[Briefing | Report], None]
+        self,
+        store: SqliteStore,
+        declared: Declaration,
+        order: Order,
+        signals: Signals,
+        tell: Callable[[Briefing | Report], None],
     ) -> None:
         self._store = store
         self._declared = declared
         self._order = order
+        self._signals = signals
         self._tell = tell
-        self._asked_to_end = 0
         self.reports: dict[RunId, Report] = {}  # the last attempt's, of each run worked, in the order of working
 
     # -- which runs ----------------------------------------------------------------------------------------------------
@@ -106,11 +113,12 @@ class Poke:
             answer = self._next(as_of)
             if isinstance(answer, Work):
                 self._work(answer)
-                if self._asked_to_end or self._order.only_one:
+                if self._signals.end_is_wanted() or self._order.only_one:
                     return None
-            elif self._is_early(answer.next_due, began):
+            elif self._is_early(answer, began):
                 assert answer.next_due is not None
-                sleep_until(self._store, answer.next_due)
+                if not self._wait_until(answer.next_due):
+                    return None
                 as_of = answer.next_due
             elif answer.standing is None or answer.standing.id in self.reports:
                 return None
@@ -146,21 +154,37 @@ class Poke:
             return False
         return True
 
-    def _is_early(self, next_due: int | None, began: int) -> bool:
+    def _is_early(self, answer: Idle, began: int) -> bool:
         """Whether a window comes due so soon that this poke is meant for it: within a minute, or a quarter of the period."""
-        if next_due is None or not 0 < next_due - began <= EARLY or self._store.now() > next_due:
+        due = answer.next_due
+        if due is None or not 0 < due - began <= EARLY or self._store.now() > due:
             return False
-        schedule = self._declared.schedule
-        following = None if schedule is None else next(schedule.after(next_due), None)
-        return following is None or next_due - began <= (following.due - next_due) // 4
+        known = answer.known
+        assert known is not None  # it has a next due time
+        assert known.version is not None
+        following = next(schedule_of(known.version).after(due), None)
+        return following is None or due - began <= (following.due - due) // 4
 
-    def work_named(self, ask_for: Ask[Named | Refused | Misuse]) -> AlreadyCompleted | Busy | NotDue | None:
+    def _wait_until(self, instant: int) -> bool:
+        """Wait by the ledger's clock. False: a signal to end came instead."""
+        while (left := wait_seconds(self._store, instant)) > 0 and not self._signals.asked_to_end:
+            self._signals.wait(min(left, 60.0))
+        return not self._signals.asked_to_end
+
+    def work_named(
+        self, glance: Operation[Named | Refused | Misuse | None], ask_for: Ask[Named | Refused | Misuse]
+    ) -> AlreadyCompleted | Busy | NotDue | None:
         """Work one run that is named. Answers why it was not; None when it was. Raises its refusals."""
+        seen = raise_if_refused(self._store.read(glance))
+        if seen is not None and isinstance(seen.answer, (AlreadyCompleted, Busy)):
+            return seen.answer
         pulse, named = self._claiming(ask_for)
         work = None
         try:
             found = raise_if_refused(named)
             answer = found.answer
+            if isinstance(answer, OutcomeUnknown) and (done := self._named_found_done(found)) is not None:
+                return done
             if isinstance(answer, (Refused, Misuse)):
                 raise answer
             if not isinstance(answer, Claim):
@@ -173,6 +197,13 @@ class Poke:
                 pulse.stop()
         self._work(work)
         return None
+
+    def _named_found_done(self, named: Named) -> AlreadyCompleted | None:
+        """The answer for an unknown run whose output turns out to stand in place."""
+        row = None if named.row is None else self._store.read(look(named.row.id))
+        if row is None or not self._found_done(row):
+            return None
+        return AlreadyCompleted(row.id, self._store.now(), row.fence)
 
     def _claiming(self, ask_for: Ask[T]) -> tuple[Pulse, T]:
         """Try a claim, with the file lock held from before it can be seen."""
@@ -202,12 +233,13 @@ class Poke:
 
     def _again(self, work: Work, report: Report, deadline: int | None) -> Work | None:
         """Wait in place and claim the run again; None where that is not wanted, or not possible any more."""
-        if report.retry_in is None or not work.job.retries or not self._order.retry_in_place or self._asked_to_end:
+        if report.retry_in is None or not work.job.retries or not self._order.retry_in_place:
             return None
         retry_at = self._store.now() + report.retry_in
         if deadline is not None and retry_at >= deadline:
             return None
-        sleep_until(self._store, retry_at)
+        if self._signals.end_is_wanted() or not self._wait_until(retry_at):
+            return None
         tried = frozenset(self.reports) - {work.claim.run}
         pulse, answer = self._claiming(
             lambda claimer: claim_next(self._declared, claimer, as_of=retry_at, tried=tried, only=work.claim.run)
@@ -229,22 +261,26 @@ class Poke:
             work.pulse.stop()
 
     def _attempt_with(self, work: Work, briefing: Briefing) -> Report:
-        try:
-            argv = briefing.command(self._order.argv)
-        except Misuse as e:
-            self._release(work, "a placeholder of the command has no value")
-            raise e from None
         place = None
         if self._order.output is not None:
-            from duly.work.output import OutputRefused, in_place
+            from duly.work.output import in_place
 
             if (found := in_place(self._store, work.claim.run)) is not None:
                 return self._complete(work, cause=f"its output was in place: {found.path}", output=found.path)
-            try:
+        try:
+            argv = briefing.command(self._order.argv)
+            if self._order.output is not None:
                 place = self._order.output.place(briefing)
-            except OutputRefused as e:
-                self._release(work, "its output cannot be put in place")
-                return self._report(work, CANNOT_CREATE, states.OPEN, str(e))
+        except Misuse:
+            self._release(work, "a placeholder has no value")
+            raise
+        except OutputRefused as e:
+            self._release(work, "its output cannot be put in place")
+            return self._report(work, CANNOT_CREATE, states.OPEN, str(e))
+        if self._signals.end_is_wanted():
+            why = f"signal {self._signals.asked_to_end} came before the command was started"
+            self._release(work, why)
+            return self._report(work, 128 + self._signals.asked_to_end, states.OPEN, why)
         self._tell(briefing)
         environment = briefing.environment(self._order.environment)
         if place is not None:
@@ -264,22 +300,37 @@ class Poke:
         """Run the child to its end with the lease kept. Answers how it ended, and whether the run was taken over."""
         heart = _Heart(self._store, work)
         if not self._order.chronic:
-            child = Child(argv, environment, inherit=[work.pulse.descriptor])
+            child = Child(argv, environment, self._signals, inherit=[work.pulse.descriptor])
             ended = child.wait(self._store, lambda: heart.beat(child))
         else:
             from duly.work.chronic import quietly
 
             with quietly() as quiet:
-                child = Child(argv, environment, inherit=[work.pulse.descriptor], output=quiet.descriptor)
+                inherit = [work.pulse.descriptor]
+                child = Child(argv, environment, self._signals, inherit=inherit, output=quiet.descriptor)
                 ended = child.wait(self._store, lambda: heart.beat(child))
-                if ended.code or ended.signal:
+                if ended.code or ended.signal or ended.why:
                     quiet.show()
-        self._asked_to_end = self._asked_to_end or child.asked_to_end
         return ended, heart.lost
 
     # -- what its end means --------------------------------------------------------------------------------------------
 
     def _judge(self, work: Work, ended: Ended, *, lost: bool, place: Place | None) -> Report:
+        """Write down what the child's end means. A command may have completed its run itself, whatever it did then."""
+        try:
+            return self._judged(work, ended, lost=lost, place=place)
+        except ClaimLost:
+            if not self._completed_by_command(work):
+                raise
+        code = TIMED_OUT if ended.why else 128 + ended.signal if ended.signal else ended.code
+        then = f", which then ended with {code}" if code else ""
+        return self._report(work, code, states.COMPLETED, f"completed by the command{then}")
+
+    def _completed_by_command(self, work: Work) -> bool:
+        row = self._store.read(look(work.claim.run))
+        return row is not None and row.state == states.COMPLETED and row.attempt_id == work.claim.attempt_id
+
+    def _judged(self, work: Work, ended: Ended, *, lost: bool, place: Place | None) -> Report:
         if lost:
             raise ClaimLost
         terms = terms_of(work.job, work.claim)
@@ -296,14 +347,11 @@ class Poke:
     def _succeed(self, work: Work, terms: contracts.Terms, place: Place | None) -> Report:
         """The child ended with 0. A transactional one must have completed its run itself."""
         if terms.contract == contracts.TRANSACTIONAL:
-            row = self._store.read(look(work.claim.run))
-            if row is not None and row.state == states.COMPLETED and row.attempt_id == work.claim.attempt_id:
+            if self._completed_by_command(work):
                 return self._report(work, 0, states.COMPLETED, "completed by the command")
             return self._end(work, contracts.after_exit_0(terms), CONFIGURATION)
         if place is None:
             return self._complete(work, cause="exit 0", output=None)
-        from duly.work.output import OutputRefused
-
         try:
             self._settle(lambda: place.publish(self._store, work.claim))
         except OutputRefused as e:
@@ -338,9 +386,9 @@ class Poke:
             try:
                 return write()
             except (Conflict, LedgerUnavailable):
-                if monotonic() >= give_up:
+                if monotonic() >= give_up or self._signals.asked_to_end:
                     raise
-            sleep(0.2)
+            self._signals.wait(0.2)
 
     def _release(self, work: Work, cause: str) -> None:
         self._settle(lambda: self._store.write(release_or_raise(work.claim, cause)))
@@ -361,7 +409,7 @@ class _Heart:
     def __init__(self, store: SqliteStore, work: Work) -> None:
         self._store = store
         self._claim = work.claim
-        self._renew_at = work.claim.started_at + work.claim.lease // 3
+        self._renew_at: int | None = work.claim.started_at + work.claim.lease // 3
         self._timeout = work.job.timeout
         self._stop_at = None if self._timeout is None else work.claim.started_at + self._timeout
         self.lost = False
@@ -369,17 +417,25 @@ class _Heart:
     def beat(self, child: Child) -> int | None:
         """Do what is due; answer when something is due again."""
         now = self._store.now()
-        if not self.lost and now >= self._renew_at:
+        if not self.lost and self._renew_at is not None and now >= self._renew_at:
             self._renew(child, now)
         if self._stop_at is not None and now >= self._stop_at:
             self._stop_at = None
             child.stop(f"timed out after {duration_text(self._timeout or 0)}", now)
-        waits = [] if self.lost else [self._renew_at]
-        return min([*waits, *([] if self._stop_at is None else [self._stop_at])], default=None)
+        waits = (None if self.lost else self._renew_at, self._stop_at)
+        return min((at for at in waits if at is not None), default=None)
+
+    def _is_completed(self) -> bool:
+        """Whether the command has completed its run itself, and goes on: there is nothing left to renew."""
+        row = self._store.read(look(self._claim.run))
+        return row is not None and row.state == states.COMPLETED and row.attempt_id == self._claim.attempt_id
 
     def _renew(self, child: Child, now: int) -> None:
         try:
             self.lost = not self._store.write(renew(self._claim), busy_seconds=RENEW_SECONDS)
+            if self.lost and self._is_completed():
+                self.lost, self._renew_at = False, None
+                return
         except DulyError:  # not decided, and nobody can take over while the ledger is busy: soon again
             self._renew_at = now + self._claim.lease // 10
             return

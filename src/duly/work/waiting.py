@@ -40,9 +40,3 @@ class Patience:
         sleep(min(self._pause, left))
         self._pause = min(self._pause * 2, _LAST_LOOK)
         return True
-
-
-def sleep_until(store: SqliteStore, instant: int) -> None:
-    """Sleep until the ledger's clock shows an instant. A clock that is set back is noticed."""
-    while (left := wait_seconds(store, instant)) > 0:
-        sleep(min(left, 60.0))
