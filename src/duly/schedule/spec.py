@@ -16,7 +16,16 @@ from duly.schedule.cron import FIRST_DAY, LAST_DAY, CronLine, parse_cron
 from duly.schedule.keys import MONTHS, WEEK_STARTS, nominal_text, parse_nominal
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.resolver import FOLDS, GAPS, Rule, boundaries_after, boundaries_before, resolve
-from duly.times import DAY, SECOND, Zone, duration_text, instant_text, parse_duration, parse_instant
+from duly.times import (
+    DAY,
+    SECOND,
+    Zone,
+    clock_seconds,
+    duration_text,
+    instant_text,
+    parse_duration,
+    parse_instant,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +93,18 @@ class Schedule:
         if self.kind == "cron":
             return self._fires_before(instant)
         return self._periods_before(instant)
+
+    def instants(self, after: int, until: int) -> Iterator[int]:
+        """The due instants after one (exclusive) until another (inclusive), in order: ten times as fast as occurrences."""
+        from duly.schedule.expansion import instants
+
+        return instants(self, after, until)
+
+    def count(self, after: int, until: int) -> int:
+        """How many occurrences are due after one instant (exclusive) until another (inclusive). None is looked at."""
+        from duly.schedule.expansion import count
+
+        return count(self, after, until)
 
     def find(self, nominal: int) -> Occurrence | None:
         """The occurrence of this nominal; None if the schedule has none: it is off the grid."""
@@ -178,7 +199,7 @@ class Schedule:
 
     def _ticks(self, instant: int, step: int) -> Iterator[Occurrence]:
         if step > 0 and instant < EARLIEST:
-            instant = self._tick_after(EARLIEST)
+            instant = self._tick_after(EARLIEST - 1)
         elif step < 0 and instant > LATEST:
             instant = self._tick_after(LATEST) - self.interval
         while EARLIEST <= instant <= LATEST:
@@ -238,14 +259,14 @@ class Schedule:
         return None if end is None else self._period(zone, boundary, end)
 
     def _period(self, zone: Zone, begin: Boundary, end: Boundary) -> Occurrence:
-        return Occurrence(begin[1], begin[0] * SECOND, end[0] * SECOND, self._due(zone, end) * SECOND, begin[2])
+        return Occurrence(begin[1], begin[0] * SECOND, end[0] * SECOND, self.due_of(zone, end) * SECOND, begin[2])
 
-    def _due(self, zone: Zone, end: Boundary) -> int:
-        """The first time, at or after a period's end, that the wall clock shows `at`."""
+    def due_of(self, zone: Zone, end: Boundary) -> int:
+        """The first second, at or after a period's end, at which the wall clock shows `at`."""
         if self.at is None:
             return end[0]
         civil = end[1] >> 1
-        wait = (_clock_seconds(self.at) - civil) % 86_400
+        wait = (clock_seconds(self.at) - civil) % 86_400
         if wait == 0:
             return end[0]
         return max(end[0], resolve(zone, civil + wait, self.gap, self.fold)[0][0])
@@ -529,20 +550,10 @@ def _named(field: str, value: str | None, allowed: tuple[str, ...], standard: st
 def _clock(field: str, text: str) -> str:
     """A wall clock of a day, without seconds where they are none."""
     try:
-        _clock_seconds(text)
+        clock_seconds(text)
     except ValueError as e:
         raise _bad(field, text, "it is not a time of day; write it as 02:30") from e
     return text.removesuffix(":00") if len(text) == 8 else text
-
-
-def _clock_seconds(text: str) -> int:
-    parts = text.split(":")
-    if not text.isascii() or not 2 <= len(parts) <= 3 or any(len(part) != 2 or not part.isdigit() for part in parts):
-        raise ValueError(text)
-    hour, minute, second = int(parts[0]), int(parts[1]), int(parts[2]) if len(parts) == 3 else 0
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError(text)
-    return hour * 3600 + minute * 60 + second
 
 
 def _bad(field: str, token: str, why: str) -> ScheduleError:
