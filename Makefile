@@ -29,7 +29,7 @@ format: $(VENV)/developed  ## lay the code out, and mend what can be mended
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-types: $(VENV)/developed  ## strict types, tests and benchmarks included
+types: $(VENV)/developed  ## strict types, tests, benchmarks and examples included
 	$(VENV)/bin/mypy
 
 contracts: $(VENV)/developed  ## which room may import which
@@ -42,7 +42,7 @@ bench: $(VENV)/installed  ## figures: what a start costs, and 64 jobs in one sec
 
 clean:  ## remove what was made here
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- environments: made again when pyproject.toml changes ------------------------------------------------------------
 

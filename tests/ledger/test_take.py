@@ -16,9 +16,10 @@ from duly.errors import (
 )
 from duly.ledger.ask import drive
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Idle, Taken, peek
+from duly.ledger.open import Idle, Taken, open_window, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, NotDue, RunId
 from duly.ledger.register import Declaration
+from duly.ledger.take import take
 from duly.schedule.keys import parse_key
 from duly.schedule.spec import every
 from duly.times import MINUTE, parse_instant
@@ -289,6 +290,22 @@ def test_a_skipped_run_below_the_horizon_stays_skipped(book: Book) -> None:
         book.unskip("2026-10-04")
 
     assert book.state(skipped.id) == "skipped"
+
+
+def test_a_claimer_that_looked_before_the_horizon_rose_is_refused_by_its_write(book: Book) -> None:
+    """Stopped between its look and its write, it still believes in the series as it was."""
+    book.job()
+    known, run, occurrence = book.find("2026-10-04")
+    assert known.line is not None
+    assert known.series is not None
+    raise_horizon(book, above="2026-10-04")
+    mine = Claimer(new_attempt_id(), "host/2@2+b", "test")
+
+    answer = book.write(take(known.job, known.line, known.series, occurrence, run, mine))
+    book.write(open_window(known, occurrence))
+
+    assert isinstance(answer, BelowHorizon)
+    assert book.runs() == []
 
 
 def raise_horizon(book: Book, *, above: str) -> None:

@@ -112,7 +112,7 @@ class OwnedTransaction:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         self._lock = WriterLock(store.path)
-        connection = connect(store.path, OwnedConnection, cached_statements=0)
+        connection = connect(store.path, OwnedConnection, cached_statements=0, seconds=store.busy_seconds)
         assert isinstance(connection, OwnedConnection)
         self._connection = connection
         sqlite3.Connection.set_authorizer(self._connection, self._authorize)

@@ -185,9 +185,13 @@ def connect(
     factory: type[sqlite3.Connection] = sqlite3.Connection,
     *,
     cached_statements: int = 128,
-    busy_seconds: float = BUSY_SECONDS,
+    seconds: float = BUSY_SECONDS,
 ) -> sqlite3.Connection:
-    """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own."""
+    """A new connection to the ledger's file: autocommit, FULL, no waiting of SQLite's own.
+
+    The first look at a file may meet one that is being opened, recovered or left by its last user: it is tried again for so
+    many seconds.
+    """
     # One thread uses it at a time; the collector may close it in another.
     connection = sqlite3.connect(
         path,
@@ -198,9 +202,7 @@ def connect(
         cached_statements=cached_statements,
     )
     try:
-        # It reads the schema, and meets whoever closes the last other connection: SQLite then locks the file to fold its WAL.
-        cursor = sqlite3.Cursor(connection)
-        _while_busy(lambda: cursor.execute("pragma synchronous = full"), seconds=busy_seconds)
+        while_busy(lambda: sqlite3.Cursor(connection).execute("pragma synchronous = full"), seconds=seconds)
     except sqlite3.Error:
         connection.close()
         raise
@@ -216,7 +218,7 @@ def begin(connection: sqlite3.Connection, lock: WriterLock, *, path: str, second
     if not lock.acquire(seconds):
         raise LedgerBusy(f"the ledger {path} stayed busy for {seconds:g} s; nothing was decided. Try again")
     try:
-        _while_busy(lambda: connection.execute("begin immediate"), seconds=deadline - monotonic())
+        while_busy(lambda: connection.execute("begin immediate"), seconds=deadline - monotonic())
     except BaseException:
         lock.release()
         raise
@@ -224,10 +226,10 @@ def begin(connection: sqlite3.Connection, lock: WriterLock, *, path: str, second
 
 def commit(connection: sqlite3.Connection, *, seconds: float) -> None:
     """Commit. In rollback-journal mode SQLite answers busy, and keeps the transaction, while others still read."""
-    _while_busy(connection.commit, seconds=seconds)
+    while_busy(connection.commit, seconds=seconds)
 
 
-def _while_busy(act: Callable[[], T], *, seconds: float) -> T:
+def while_busy(act: Callable[[], T], *, seconds: float) -> T:
     """Do it again while SQLite says busy, with short pauses, for so many seconds at most."""
     pause, deadline = _FIRST_PAUSE, monotonic() + seconds
     while True:
@@ -238,6 +240,12 @@ def _while_busy(act: Callable[[], T], *, seconds: float) -> T:
                 raise
         sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def facts_of(connection: sqlite3.Connection, *, seconds: float) -> dict[str, str]:
+    """What a ledger says of itself."""
+    read = "select name, value from duly_meta"
+    return dict(while_busy(lambda: connection.execute(read).fetchall(), seconds=seconds))
 
 
 # -- the store ----------------------------------------------------------------------------------------------------------
@@ -277,10 +285,9 @@ class SqliteStore:
     def _meta(self) -> dict[str, str] | None:
         if not os.path.exists(self.path):
             return None
-        connection = connect(self.path, busy_seconds=self.busy_seconds)
+        connection = connect(self.path, seconds=self.busy_seconds)
         try:
-            select = "select name, value from duly_meta"
-            return dict(_while_busy(lambda: connection.execute(select).fetchall(), seconds=self.busy_seconds))
+            return facts_of(connection, seconds=self.busy_seconds)
         except sqlite3.OperationalError as e:
             if "no such table" in str(e):
                 return None
@@ -351,7 +358,7 @@ class Session:
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         try:
-            self.connection = connect(store.path, busy_seconds=store.busy_seconds)
+            self.connection = connect(store.path, seconds=store.busy_seconds)
         except sqlite3.Error as e:
             raise translated(e, path=store.path) from e
         self.lock = WriterLock(store.path)
@@ -412,7 +419,7 @@ class Session:
 
     def _patiently(self, ask: Ask) -> object:
         """In rollback-journal mode a reader may meet a committing writer."""
-        return _while_busy(lambda: self.answers(ask), seconds=self._busy_seconds)
+        return while_busy(lambda: self.answers(ask), seconds=self._busy_seconds)
 
     def _refuse_newer(self) -> None:
         """A ledger may be migrated under a running process: what may write it is read in each writing transaction."""

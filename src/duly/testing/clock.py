@@ -10,7 +10,7 @@ import os
 
 from duly.store.lock import WriterLock
 from duly.store.migrations import create
-from duly.store.sqlite import begin, commit, connect
+from duly.store.sqlite import BUSY_SECONDS, begin, commit, connect, while_busy
 from duly.times import parse_duration, parse_instant
 
 
@@ -29,7 +29,8 @@ class HandClock:
         """The instant it shows, in microseconds."""
         connection = connect(self._path)
         try:
-            instant: int = connection.execute("select at from duly_clock").fetchone()[0]
+            read = "select at from duly_clock"
+            instant: int = while_busy(lambda: connection.execute(read).fetchone(), seconds=BUSY_SECONDS)[0]
         finally:
             connection.close()
         return instant

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from duly.ledger.output import Intent, find_output, record_output_or_raise
+from duly.ledger.output import Intent, attempts_at, find_output, record_output_or_raise
 from duly.records import record
 from duly.work.attempt import OutputRefused
 
@@ -28,15 +28,19 @@ class Output:
     final: str
     may_replace: bool = False
 
-    def place(self, briefing: Briefing) -> Place:
-        """Where this attempt writes, and where its file goes. Raises `OutputRefused` before anything is run."""
+    def place(self, store: SqliteStore, briefing: Briefing) -> Place:
+        """Where this attempt writes, and where its file goes. Raises `OutputRefused` before anything is run.
+
+        What earlier attempts at this run left there, which were killed, is removed.
+        """
         final = os.path.abspath(briefing.argument(self.final))
-        folder, name = os.path.split(final)
+        folder = os.path.dirname(final)
+        discard_all(store, briefing.claim.run, final)
         if not os.path.isdir(folder):
             raise OutputRefused(f"there is no folder {folder} for the output")
         if os.path.lexists(final) and not self.may_replace:
             raise OutputRefused(f"{final} is there already; --replace overwrites it")
-        return Place(final, os.path.join(folder, f".{name}.{briefing.claim.attempt_id.hex()}"), self.may_replace)
+        return Place(final, _temporary(final, briefing.claim.attempt_id), self.may_replace)
 
 
 @record
@@ -70,10 +74,25 @@ class Place:
 
     def discard(self) -> None:
         """Remove the temporary, if it is there."""
-        try:
-            os.unlink(self.temporary)
-        except OSError:  # it is not there; or the folder has become read-only, and the run's end matters more
-            return
+        _unlink(self.temporary)
+
+
+def discard_all(store: SqliteStore, run: RunId, final: str) -> None:
+    """Remove what the attempts at a run left beside the final name."""
+    for attempt_id in store.read(attempts_at(run)):
+        _unlink(_temporary(final, attempt_id))
+
+
+def _temporary(final: str, attempt_id: bytes) -> str:
+    folder, name = os.path.split(final)
+    return os.path.join(folder, f".{name}.{attempt_id.hex()}")
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:  # it is not there; or the folder has become read-only, and the run's end matters more
+        return
 
 
 def in_place(store: SqliteStore, run: RunId) -> Intent | None:

@@ -10,7 +10,7 @@ from time import monotonic
 
 from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, OutcomeUnknown, Refused
 from duly.ledger import contracts, states
-from duly.ledger.complete import complete_or_raise, release_or_raise
+from duly.ledger.complete import complete_or_raise, has_completed, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_next, peek
@@ -142,7 +142,7 @@ class Poke:
         if standing.state != states.UNKNOWN or self._order.output is None:
             return False
         from duly.ledger.resolve import Word, resolve
-        from duly.work.output import in_place
+        from duly.work.output import discard_all, in_place
 
         intent = in_place(self._store, standing.id)
         if intent is None:
@@ -152,6 +152,7 @@ class Poke:
             self._store.write(resolve(standing.id, word, done=True))
         except NotAllowed:  # its attempt may yet report
             return False
+        discard_all(self._store, standing.id, intent.path)
         return True
 
     def _is_early(self, answer: Idle, began: int) -> bool:
@@ -263,14 +264,15 @@ class Poke:
     def _attempt_with(self, work: Work, briefing: Briefing) -> Report:
         place = None
         if self._order.output is not None:
-            from duly.work.output import in_place
+            from duly.work.output import discard_all, in_place
 
             if (found := in_place(self._store, work.claim.run)) is not None:
+                discard_all(self._store, work.claim.run, found.path)
                 return self._complete(work, cause=f"its output was in place: {found.path}", output=found.path)
         try:
             argv = briefing.command(self._order.argv)
             if self._order.output is not None:
-                place = self._order.output.place(briefing)
+                place = self._order.output.place(self._store, briefing)
         except Misuse:
             self._release(work, "a placeholder has no value")
             raise
@@ -320,15 +322,11 @@ class Poke:
         try:
             return self._judged(work, ended, lost=lost, place=place)
         except ClaimLost:
-            if not self._completed_by_command(work):
+            if not self._store.read(has_completed(work.claim)):
                 raise
         code = TIMED_OUT if ended.why else 128 + ended.signal if ended.signal else ended.code
         then = f", which then ended with {code}" if code else ""
         return self._report(work, code, states.COMPLETED, f"completed by the command{then}")
-
-    def _completed_by_command(self, work: Work) -> bool:
-        row = self._store.read(look(work.claim.run))
-        return row is not None and row.state == states.COMPLETED and row.attempt_id == work.claim.attempt_id
 
     def _judged(self, work: Work, ended: Ended, *, lost: bool, place: Place | None) -> Report:
         if lost:
@@ -347,7 +345,7 @@ class Poke:
     def _succeed(self, work: Work, terms: contracts.Terms, place: Place | None) -> Report:
         """The child ended with 0. A transactional one must have completed its run itself."""
         if terms.contract == contracts.TRANSACTIONAL:
-            if self._completed_by_command(work):
+            if self._store.read(has_completed(work.claim)):
                 return self._report(work, 0, states.COMPLETED, "completed by the command")
             return self._end(work, contracts.after_exit_0(terms), CONFIGURATION)
         if place is None:
@@ -425,16 +423,11 @@ class _Heart:
         waits = (None if self.lost else self._renew_at, self._stop_at)
         return min((at for at in waits if at is not None), default=None)
 
-    def _is_completed(self) -> bool:
-        """Whether the command has completed its run itself, and goes on: there is nothing left to renew."""
-        row = self._store.read(look(self._claim.run))
-        return row is not None and row.state == states.COMPLETED and row.attempt_id == self._claim.attempt_id
-
     def _renew(self, child: Child, now: int) -> None:
         try:
             self.lost = not self._store.write(renew(self._claim), busy_seconds=RENEW_SECONDS)
-            if self.lost and self._is_completed():
-                self.lost, self._renew_at = False, None
+            if self.lost and self._store.read(has_completed(self._claim)):
+                self.lost, self._renew_at = False, None  # by its command, which goes on: nothing is left to renew
                 return
         except DulyError:  # not decided, and nobody can take over while the ledger is busy: soon again
             self._renew_at = now + self._claim.lease // 10

@@ -7,7 +7,7 @@ import sqlite3
 
 from duly.errors import LedgerUnwritable
 from duly.store.lock import WriterLock
-from duly.store.sqlite import BUSY_SECONDS, SCHEMA, begin, commit, connect
+from duly.store.sqlite import BUSY_SECONDS, SCHEMA, begin, commit, connect, facts_of, while_busy
 
 MIN_WRITER = 1
 
@@ -40,7 +40,12 @@ def create(path: str, *, busy_seconds: float = BUSY_SECONDS, clock: str = "syste
         raise LedgerUnwritable(f"there is no folder {folder} to make a ledger in; make it, or name another ledger")
     ours = not os.path.exists(path) or os.path.getsize(path) == 0
     lock = WriterLock(path)
-    connection = connect(path)
+    try:
+        connection = connect(path, seconds=busy_seconds)
+    except sqlite3.OperationalError as e:
+        if e.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN and not os.path.exists(path):
+            raise LedgerUnwritable(f"cannot make {path}: {folder} may not be written; name another ledger") from e
+        raise
     try:
         if ours:
             _make_wal(connection, lock, busy_seconds)
@@ -53,7 +58,7 @@ def create(path: str, *, busy_seconds: float = BUSY_SECONDS, clock: str = "syste
             if connection.in_transaction:
                 connection.rollback()
             lock.release()
-        return dict(connection.execute("select name, value from duly_meta").fetchall())
+        return facts_of(connection, seconds=busy_seconds)
     finally:
         connection.close()
         lock.close()
@@ -62,7 +67,7 @@ def create(path: str, *, busy_seconds: float = BUSY_SECONDS, clock: str = "syste
 def _make_wal(connection: sqlite3.Connection, lock: WriterLock, busy_seconds: float) -> None:
     if lock.acquire(busy_seconds):
         try:
-            connection.execute("pragma journal_mode = wal")
+            while_busy(lambda: connection.execute("pragma journal_mode = wal"), seconds=busy_seconds)
         finally:
             lock.release()
 

@@ -1,0 +1,270 @@
+"""The suite is tested: a fault is planted in a copy of duly, and a test must find it.
+
+Each fault is one that somebody made elsewhere, or that a reader might think harmless. `find` and `plant` are texts of the
+file; where `find` is not there exactly as often as it is planted, the mutant is out of date and says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import duly
+
+pytestmark = pytest.mark.mutants
+
+ROOT = Path(__file__).parents[2]
+SOURCE = Path(duly.__file__).parent
+
+
+class Fault(NamedTuple):
+    """A text to find in a file of duly, and what to plant in its place."""
+
+    file: str
+    find: str
+    plant: str
+    times: int = 1
+
+
+class Mutant(NamedTuple):
+    """What is wrong with it, how it is made, and the tests of which one must fail."""
+
+    name: str
+    faults: tuple[Fault, ...]
+    found_by: tuple[str, ...]
+
+
+COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
+IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
+TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
+OWED = "tests/ledger/test_owed.py::test_"
+TX = "tests/work/test_run_tx.py::test_"
+
+MUTANTS = (
+    Mutant(
+        "a row count decides whether a commit may happen",
+        (
+            Fault(COMPLETE, "       (select started_at\n", "       (select coalesce(max(started_at), 0)\n"),
+            Fault(
+                COMPLETE,
+                "    await count(COMPLETE_IF_HELD, **claim_parameters(claim))\n",
+                "    if not await count(COMPLETE_IF_HELD, **claim_parameters(claim)):\n        raise ClaimLost\n",
+            ),
+        ),
+        (TX + "a_commit_after_a_lost_claim_finds_nothing_to_commit",),
+    ),
+    Mutant(
+        "the refusal ends the statement and not the transaction",
+        (Fault(COMPLETE, "insert {or_rollback} into duly_attempt", "insert into duly_attempt"),),
+        (TX + "a_commit_after_a_lost_claim_finds_nothing_to_commit",),
+    ),
+    Mutant(
+        "an attempt may end twice",
+        (Fault(COMPLETE, "insert {or_rollback} into duly_attempt", "insert or replace into duly_attempt"),),
+        (TX + "completing_twice_undoes_the_second_effect_and_keeps_the_first",),
+    ),
+    Mutant(
+        "the guard names the number without the attempt",
+        (Fault(COMPLETE, "and attempt_id = :attempt_id and fence = :number", "and fence = :number", 5),),
+        (TAKING_OVER + "an_attempt_needs_its_own_id_even_with_the_right_number",),
+    ),
+    Mutant(
+        "the guard names the attempt without the number",
+        (Fault(COMPLETE, "and attempt_id = :attempt_id and fence = :number", "and attempt_id = :attempt_id", 5),),
+        (TAKING_OVER + "an_attempt_needs_its_own_number_even_with_the_right_id",),
+    ),
+    Mutant(
+        "a take-over leaves the old attempt without an end",
+        (
+            Fault(
+                TAKE,
+                "seen_attempt=seen.attempt_id):\n            await close_lost(seen)\n",
+                "seen_attempt=seen.attempt_id):\n            pass\n",
+            ),
+        ),
+        (TAKING_OVER + "a_vanished_transactional_attempt_did_nothing_and_its_run_is_taken_again",),
+    ),
+    Mutant(
+        "a reopen only adds the next revision",
+        (
+            Fault(RESOLVE, "   set state = {to}, fence = fence + 1\n", "   set settled_at = settled_at\n"),
+            Fault(
+                RESOLVE,
+                "   and r.state = 'replaced' and r.fence = :seen_fence + 1 {share}\n",
+                "   and :seen_fence > 0\n",
+            ),
+        ),
+        (PEOPLE + "a_reopened_run_is_done_again_under_a_key_of_its_own",),
+    ),
+    Mutant(
+        "a claim does not look at the horizon",
+        (
+            Fault(TAKE, " where s.id = :series and s.horizon <= :nominal {share}\n", " where s.id = :series\n"),
+            Fault(TAKE, "    if run.nominal < series.horizon:\n", "    if False:\n"),
+        ),
+        (TAKING + "a_window_below_the_horizon_is_never_executed_and_leaves_evidence",),
+    ),
+    Mutant(
+        "a claim looks at the horizon only before it writes",
+        (Fault(TAKE, " where s.id = :series and s.horizon <= :nominal {share}\n", " where s.id = :series\n"),),
+        (TAKING + "a_claimer_that_looked_before_the_horizon_rose_is_refused_by_its_write",),
+    ),
+    Mutant(
+        "overlap is not looked at",
+        (Fault(TAKE, "        if held is not None:  # not by its truth: Busy is falsy\n", "        if held:\n"),),
+        (TAKING + "two_windows_of_a_line_do_not_run_at_once",),
+    ),
+    Mutant(
+        "a dead holder keeps its line for ever",
+        (
+            Fault(
+                TAKE,
+                "    if not await gone(held):\n        return _busy(held)\n",
+                "    if True:\n        return _busy(held)\n",
+            ),
+        ),
+        (TAKING + "a_dead_holder_is_ended_by_the_next_claim_of_its_line",),
+    ),
+    Mutant(
+        "an unknown run is taken again",
+        (
+            Fault(TAKE, "        case states.UNKNOWN:\n            return OutcomeUnknown()\n", ""),
+            Fault(
+                "ledger/states.py",
+                '"take": {ABSENT: RUNNING, OPEN: RUNNING, FAILED: RUNNING},',
+                '"take": {ABSENT: RUNNING, OPEN: RUNNING, FAILED: RUNNING, UNKNOWN: RUNNING},',
+            ),
+        ),
+        (TAKING_OVER + "a_vanished_external_attempt_leaves_its_run_unknown_and_never_taken_again",),
+    ),
+    Mutant(
+        "an unknown run's attempt is cut off from reporting",
+        (
+            Fault(
+                "ledger/states.py",
+                '"complete": {RUNNING: COMPLETED, UNKNOWN: COMPLETED},',
+                '"complete": {RUNNING: COMPLETED},',
+            ),
+        ),
+        (TAKING_OVER + "the_same_attempt_may_still_complete",),
+    ),
+    Mutant(
+        "a renewal from unknown does not look at the line",
+        (Fault(TAKE, "          and (j.overlap = 1 or (l.holder", "          and (1 = 1 or (l.holder"),),
+        (TAKING_OVER + "the_same_attempt_may_not_renew_once_another_run_holds_the_line",),
+    ),
+    Mutant(
+        "the payload is not compared",
+        (
+            Fault(
+                TAKE,
+                "    return payload is not None and seen.payload is not None and payload != seen.payload\n",
+                "    return False\n",
+            ),
+        ),
+        (TAKING + "the_same_key_with_another_payload_is_refused_whatever_its_state",),
+    ),
+    Mutant(
+        "a lease is judged without the pulse",
+        (Fault(TAKE, " and not await alive(run.attempt_id)\n", "\n"),),
+        (TAKING_OVER + "a_run_is_not_judged_while_its_holder_shows_a_pulse",),
+    ),
+    Mutant(
+        "the renewal of a lost attempt counts for its successor",
+        (
+            Fault(
+                "ledger/records.py",
+                " and n.revision = r.revision and n.attempt_id = r.attempt_id",
+                " and n.revision = r.revision",
+            ),
+        ),
+        (TAKING_OVER + "the_renewal_of_a_lost_attempt_does_not_prolong_its_successor",),
+    ),
+    Mutant(
+        "what the destination remembers is counted from the last attempt",
+        (
+            Fault(
+                TAKE,
+                "    elapsed = instant - (held.first_started_at or instant)\n",
+                "    elapsed = instant - (held.started_at or instant)\n",
+            ),
+        ),
+        (TAKING_OVER + "what_the_destination_remembers_is_counted_from_the_first_attempt",),
+    ),
+    Mutant(
+        "latest drops what a person asked for",
+        (Fault(OPEN, " or run.asked_at is not None\n", "\n"),),
+        (OWED + "latest_never_drops_a_run_that_a_person_asked_for",),
+    ),
+    Mutant(
+        "latest drops without a record",
+        (Fault(OPEN, "    if due.dropped_from is not None:\n", "    if False:\n"),),
+        (OWED + "after_five_days_down_the_latest_day_is_worked_and_the_others_are_one_range_with_its_reason",),
+    ),
+    Mutant(
+        "a statement that was cached is not authorised again",
+        (
+            Fault("store/owned.py", ", cached_statements=0", ""),
+            Fault("store/owned.py", "connection._open and connection.in_transaction\n", "connection._open\n"),
+        ),
+        (TX + "after_sqlite_ended_the_transaction_nothing_more_can_be_written",),
+    ),
+    Mutant(
+        "a lock that comes too late is kept",
+        (Fault("store/lock.py", "            if self._given_up or not held:\n", "            if not held:\n"),),
+        (
+            "tests/store/test_lock.py::test_a_stopped_holder_makes_the_ledger_busy_after_the_time_out_and_not_before",
+            "tests/store/test_lock.py::test_a_lock_that_comes_too_late_is_let_go_at_once",
+        ),
+    ),
+)
+
+
+def planted(mutant: Mutant, folder: Path) -> Path:
+    """A copy of duly with the mutant's faults in it."""
+    shutil.copytree(SOURCE, folder / "duly", ignore=shutil.ignore_patterns("__pycache__"))
+    for fault in mutant.faults:
+        file = folder / "duly" / fault.file
+        text = file.read_text(encoding="utf-8")
+        assert text.count(fault.find) == fault.times, f"{fault.file} has changed: {fault.find!r}"
+        file.write_text(text.replace(fault.find, fault.plant), encoding="utf-8")
+    return folder
+
+
+def outcome(source: Path, tests: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
+    """The tests, run against a copy of duly. They stop at the first failure."""
+    options = ["-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--timeout", "20", "--basetemp", str(folder)]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_fault_is_found(mutant: Mutant, tmp_path: Path) -> None:
+    source = planted(mutant, tmp_path / "src")
+
+    run = outcome(source, mutant.found_by, tmp_path / "runs")
+
+    assert run.returncode == 1, run.stdout + run.stderr  # 1: tests failed; everything else is another trouble
+    assert re.search(r"^FAILED tests/", run.stdout, re.MULTILINE), run.stdout
+
+
+def test_without_a_fault_the_same_tests_pass(tmp_path: Path) -> None:
+    source = planted(Mutant("none", (), ()), tmp_path / "src")
+    tests = tuple(sorted({test for mutant in MUTANTS for test in mutant.found_by}))
+
+    run = outcome(source, tests, tmp_path / "runs")
+
+    assert run.returncode == 0, run.stdout + run.stderr
