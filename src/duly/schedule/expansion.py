@@ -7,6 +7,8 @@ lengths.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from duly.schedule.resolver import boundaries_before, stretches
 from duly.schedule.spec import EARLIEST, LATEST, Schedule
 from duly.times import SECOND, Zone, clock_seconds
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 def instants(schedule: Schedule, after: int, until: int) -> Iterator[int]:
     """The due instants in (after, until], in order."""
+    if schedule.calendar is not None and schedule.calendar.policy != "skip":
+        yield from takewhile(until.__ge__, (occurrence.due for occurrence in schedule.after(after)))
+        return
     for base, steps in _stretches(schedule, after, until):
         for step in steps:
             yield (base + step) * SECOND
@@ -29,6 +34,8 @@ def instants(schedule: Schedule, after: int, until: int) -> Iterator[int]:
 
 def count(schedule: Schedule, after: int, until: int) -> int:
     """How many due instants lie in (after, until]."""
+    if schedule.calendar is not None and schedule.calendar.policy != "skip":
+        return sum(1 for _ in instants(schedule, after, until))
     return sum(len(steps) for _, steps in _stretches(schedule, after, until))
 
 

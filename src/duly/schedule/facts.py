@@ -114,17 +114,20 @@ def changes_back(zone: Zone, before: int, since: int) -> Iterator[tuple[int, int
 
 
 def fingerprint(zone: Zone, start: int, end: int) -> str:
-    """Sixteen hexadecimal digits of the rules around a window: the offset two days before it, then each change until two
-    days after it with the offset from then on. Equal where the rules mean the same, whatever files say it.
-
-    FNV-1a of 64 bits: it costs no import, and every language has it in five lines.
+    """A digest of the rules around a window: the offset two days before it, then each change until two days after it with
+    the offset from then on. Equal where the rules mean the same, whatever files say it.
     """
     first, last = (start - REACH) // SECOND, -((-end - REACH) // SECOND)
     words = [str(zone.offset_at(first)), *(f"{when}:{offset}" for when, offset in changes(zone, first, last))]
-    digest = 0xCBF29CE484222325
-    for byte in " ".join(words).encode():
-        digest = (digest ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-    return f"{digest:016x}"
+    return digest(" ".join(words))
+
+
+def digest(text: str) -> str:
+    """Sixteen hexadecimal digits. FNV-1a of 64 bits: it costs no import, and every language has it in five lines."""
+    found = 0xCBF29CE484222325
+    for byte in text.encode():
+        found = (found ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return f"{found:016x}"
 
 
 # -- drift ---------------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from duly.schedule.calendar import Calendar, OnCalendar
     from duly.schedule.resolver import Boundary
 
 _UNITS = {
@@ -52,7 +53,7 @@ class Schedule:
     where several cron lines differ, and empty for intervals, which need none. `at` is a period's wall clock of work
     after its end, `HH:MM` or `HH:MM:SS`, None for the end itself. `offset` moves the beginning: `06:00` of a day,
     `sun` of a week, `apr` of a quarter or year. `rules` are the lines with the policies of each. `interval` and
-    `anchor` (an instant) are in microseconds, 0 but for `every`.
+    `anchor` (an instant) are in microseconds, 0 but for `every`. `calendar` says what becomes of days off.
     """
 
     kind: str
@@ -64,6 +65,17 @@ class Schedule:
     rules: tuple[Rule, ...]
     interval: int = 0
     anchor: int = 0
+    calendar: OnCalendar | None = None
+
+    def on(self, calendar: Calendar, policy: str) -> Schedule:
+        """The schedule on a business calendar (`duly.schedule.calendar` says what the policies do).
+
+        `policy` is `skip`, `next`, or for fires `previous`. Raises `ScheduleError` for one that does not fit.
+        """
+        from duly.schedule.calendar import OnCalendar, check_policy, refuse_misfit
+
+        refuse_misfit(self, check_policy(policy))
+        return replace(self, calendar=OnCalendar(calendar, policy))
 
     @property
     def grain(self) -> str:
@@ -80,6 +92,10 @@ class Schedule:
 
     def after(self, instant: int) -> Iterator[Occurrence]:
         """The occurrences due after this instant (exclusive), in order."""
+        if self.calendar is not None:
+            from duly.schedule.calendar import after
+
+            return after(self, instant)
         if self.kind == "every":
             return self._ticks(self._tick_after(instant), 1)
         if self.kind == "cron":
@@ -88,6 +104,10 @@ class Schedule:
 
     def before(self, instant: int) -> Iterator[Occurrence]:
         """The occurrences due by this instant (inclusive), the newest first."""
+        if self.calendar is not None:
+            from duly.schedule.calendar import before
+
+            return before(self, instant)
         if self.kind == "every":
             return self._ticks(self._tick_after(instant) - self.interval, -1)
         if self.kind == "cron":
@@ -108,6 +128,9 @@ class Schedule:
 
     def find(self, nominal: int) -> Occurrence | None:
         """The occurrence of this nominal; None if the schedule has none: it is off the grid."""
+        if self.calendar is not None:
+            found = replace(self, calendar=None).find(nominal)
+            return None if found is None else self._on_calendar(found)
         if self.kind == "every":
             return self._find_tick(nominal)
         zone = Zone(self.zone)
@@ -124,6 +147,8 @@ class Schedule:
         instant is when a fire is due or a period begins. Raises `KeyInvalid` or `TimeInvalid` for what cannot be read,
         and `WindowInvalid`, naming the windows before and after, for what the schedule does not have.
         """
+        if self.calendar is not None:
+            return self._on_calendar(replace(self, calendar=None).lookup(text))
         wanted = self._without_zone(text.strip())
         if _is_instant(wanted):
             return self._lookup_instant(text, parse_instant(wanted))
@@ -134,6 +159,11 @@ class Schedule:
         if found is None:
             raise self._no_such_window(text, self._edge(nominal))
         return found
+
+    def _on_calendar(self, found: Occurrence) -> Occurrence:
+        from duly.schedule.calendar import on_calendar
+
+        return on_calendar(self, found)
 
     def _without_zone(self, text: str) -> str:
         nominal, bracket, zone = text.partition("[")
@@ -275,7 +305,7 @@ class Schedule:
 
     def words(self) -> str:
         """The schedule in words, as `daily in Europe/Berlin, worked at 02:30 the next morning; …`."""
-        return f"{self._what()}{self._policy_in_words()}"
+        return f"{self._what()}{self._policy_in_words()}{'' if self.calendar is None else self.calendar.words()}"
 
     def _what(self) -> str:
         if self.kind == "every":
@@ -303,6 +333,13 @@ class Schedule:
 
     def spec(self) -> dict[str, object]:
         """The schedule as JSON values, every policy spelled out. `from_spec(s.spec()) == s`."""
+        if self.calendar is None:
+            return self._spec()
+        calendar = self.calendar.calendar
+        named = {"policy": self.calendar.policy, "name": calendar.name, "digest": calendar.digest}
+        return {**self._spec(), "calendar": {**named, "days": calendar.days}}
+
+    def _spec(self) -> dict[str, object]:
         if self.kind == "every":
             return {
                 "kind": "every",
@@ -445,6 +482,11 @@ def every(interval: str | int, *, anchor: int = 0) -> Schedule:
 def from_spec(spec: dict[str, object]) -> Schedule:
     """The schedule of a `spec()`. Raises `ScheduleError` for anything else, and for what a newer release has added."""
     schedule = _of_kind(spec)
+    match spec.get("calendar"):
+        case {"policy": str(policy), "name": str(name), "days": str(days)} if schedule is not None:
+            from duly.schedule.calendar import make_calendar
+
+            schedule = schedule.on(make_calendar(name, days), policy)
     if schedule is None or schedule.spec() != spec:
         raise ScheduleError(f"{spec!r} is not the spec of a schedule; has a newer release written it?")
     return schedule
