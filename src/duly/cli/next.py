@@ -9,7 +9,6 @@ from duly.cli.arguments import add_format, add_ledger, add_schedule, add_scope, 
 from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, note, show, table, when
 from duly.cli.runs_argument import scope_of
-from duly.cli.tzdata import tzdata_version
 from duly.errors import Misuse
 from duly.evidence.explain import length
 from duly.evidence.next import around, clock_note, parse_range, within
@@ -18,6 +17,7 @@ from duly.ledger.address import known_or_raise
 from duly.ledger.ask import now as ledger_now
 from duly.ledger.spells import Spell, spells_of
 from duly.records import record
+from duly.schedule.facts import release_in_use
 from duly.schedule.keys import nominal_text
 
 TYPE_CHECKING = False
@@ -75,7 +75,11 @@ def run(args: argparse.Namespace) -> int:
     if len(shown.occurrences) == AT_MOST:
         note(f"only the first {AT_MOST} are shown; give a shorter range, or -n")
     records = [_as_json(shown, place) for place in range(len(shown.occurrences))]
-    facts: dict[str, Json] = {"as_of": iso(shown.as_of), "schedule": shown.schedule.words(), "tzdata": tzdata_version()}
+    facts: dict[str, Json] = {
+        "as_of": iso(shown.as_of),
+        "schedule": shown.schedule.words(),
+        "tzdata": release_in_use(shown.schedule.zone).version,
+    }
     show(args, "duly.next.v1", facts, "occurrences", records, lambda: _in_words(shown, args))
     return codes.DONE
 
@@ -126,7 +130,7 @@ def _as_json(shown: _Shown, place: int) -> dict[str, Json]:
 
 def _in_words(shown: _Shown, args: argparse.Namespace) -> str:
     rows = [_row(shown, place, args) for place in range(len(shown.occurrences))]
-    tzdata = "" if shown.schedule.zone == "UTC" else f"; tzdata {tzdata_version()}"
+    tzdata = "" if shown.schedule.zone == "UTC" else f"; tzdata {release_in_use(shown.schedule.zone).version}"
     return "\n".join([f"{shown.schedule.words()}{tzdata}", table(rows) if rows else "no occurrence there"])
 
 

@@ -325,8 +325,11 @@ class SqliteStore:
         return self.session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
 
     def now(self) -> int:
-        """The ledger's instant."""
-        return self.session.answers.now()
+        """The ledger's instant. A clock set by hand lies in the file, and may be busy as that may."""
+        try:
+            return while_busy(self.session.answers.now, seconds=self.busy_seconds)
+        except sqlite3.Error as e:
+            raise translated(e, path=self.path) from e
 
     def owned(self) -> OwnedTransaction:
         """This thread's transaction for a run's own effect."""
