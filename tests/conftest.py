@@ -2,6 +2,27 @@
 
 import os
 import zoneinfo
+from pathlib import Path
+
+import pytest
+
+from duly.testing.releases import ReleaseMissing, release
 
 os.environ["PYTHONTZPATH"] = ""  # for the processes that a test starts
 zoneinfo.reset_tzpath(())
+
+
+RELEASES = [
+    line
+    for line in (Path(__file__).parent / "tzdata-releases.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+
+
+@pytest.fixture(scope="session")
+def releases() -> dict[str, Path]:
+    """The zone files of each pinned release of the database of zones, oldest first: for what must hold when rules change."""
+    try:
+        return {version: release(version) for version in RELEASES}
+    except ReleaseMissing as e:
+        pytest.skip(f"RELEASES OF TZDATA ARE MISSING, so drift between them is not tested here: {e}")

@@ -102,6 +102,40 @@ def test_replace_overwrites(stage: Stage) -> None:
     assert temporaries(stage) == []
 
 
+def test_a_folder_or_a_pipe_is_not_replaced_and_nothing_is_run(stage: Stage) -> None:
+    folder, pipe = stage.file("folder"), stage.file("pipe")
+    folder.mkdir()
+    os.mkfifo(pipe)
+
+    for final in (folder, pipe):
+        said = stage.exec("close", *DAILY, "--output", str(final), "--replace", command=stage.effect(WRITES))
+        assert said.code == 73, said
+
+    assert stage.effects() == []
+    assert folder.is_dir()
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("makes", ["mkfifo", "mkdir", "ln -s /etc/passwd"])
+def test_what_is_no_file_is_no_output(stage: Stage, makes: str) -> None:
+    final = stage.file("report.csv")
+
+    said = stage.exec("close", *DAILY, "--output", str(final), command=["sh", "-c", f'{makes} "$DULY_OUTPUT"'])
+
+    assert said.code == 73
+    assert not os.path.lexists(final)
+
+
+def test_a_name_as_long_as_a_name_may_be(stage: Stage) -> None:
+    final = stage.file("ä" * 127)
+
+    said = stage.exec("close", *DAILY, "--output", str(final), command=["sh", "-c", WRITES])
+
+    assert said.code == 0, said
+    assert final.read_text() == "whole"
+    assert temporaries(stage) == []
+
+
 @pytest.mark.parametrize("ending", ["exit 3", "exit 80", "kill -9 $$"])
 def test_a_command_that_does_not_end_well_leaves_no_file_and_no_temporary(stage: Stage, ending: str) -> None:
     final = stage.file("report.csv")
@@ -131,7 +165,7 @@ def test_a_command_that_wrote_nothing_has_not_done_its_work(stage: Stage) -> Non
     said = stage.exec("close", *DAILY, "--output", str(stage.file("report.csv")), command=["true"])
 
     assert said.code == 73
-    assert "wrote nothing" in said.talk
+    assert "wrote no file" in said.talk
     assert stage.state() == "failed"
 
 

@@ -99,6 +99,12 @@ def test_nothing_of_ours_is_on_standard_output(stage: Stage) -> None:
     assert said.out == "data\n"
 
 
+def test_a_login_name_that_is_no_text_stops_nothing(stage: Stage) -> None:
+    said = stage.exec("close", *DAILY, environ={"LOGNAME": "\udcff", "SUDO_USER": ""})
+
+    assert said.code == 0, said
+
+
 # -- chronic ------------------------------------------------------------------------------------------------------------
 
 

@@ -15,10 +15,10 @@ import pytest
 from duly.errors import DulyError
 from duly.ledger import states
 from duly.ledger.once import once
-from duly.ledger.open import open_window
 from duly.ledger.records import Claim, Claimer, RunId
 from duly.ledger.resolve import skip, unskip
 from duly.ledger.take import CLAIM_IF_FREE, LAPSE_IF_UNCHANGED, LOSE_IF_UNCHANGED, TAKE_OVER, run_parameters
+from duly.ledger.windows import open_window
 from duly.schedule.keys import parse_key
 from duly.work.identity import new_attempt_id
 from tests.books import LEASE, WORD, Book
@@ -110,7 +110,7 @@ def complete_by_once(story: Story) -> None:
 
 
 def open_its_window(story: Story) -> None:
-    story.book.write(open_window(story.known, story.occurrence))
+    story.book.write(open_window(story.known, story.run, story.occurrence))
 
 
 EVENTS: dict[str, Callable[[Story], object]] = {

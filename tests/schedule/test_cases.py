@@ -13,8 +13,7 @@ import pytest
 from duly.errors import ScheduleError
 from duly.testing.cases import Case, check, is_drift, main, occurrences, read, schedule_of
 from duly.testing.releases import ReleaseMissing, package_version, release
-
-from .conftest import RELEASES
+from tests.conftest import RELEASES
 
 FILE = Path(__file__).parent.parent / "cases" / "time.jsonl"
 CASES = read(FILE)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from duly.testing.releases import ReleaseMissing, release
-
-from .conftest import RELEASES
+from tests.conftest import RELEASES
 
 DAY = 86_400
 

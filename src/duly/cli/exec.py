@@ -6,6 +6,7 @@ import os
 import sys
 
 from duly.cli.codes import INTERRUPTED, OUR_BUG, USAGE, code_of
+from duly.cli.complain import complain, say
 from duly.cli.ledgers import open_or_make_ledger
 from duly.cli.schedule_flags import FLAGS, host_zone, line_with, schedule_given
 from duly.errors import (
@@ -28,7 +29,7 @@ from duly.ledger.named import words_of
 from duly.ledger.register import Declaration, check_policies
 from duly.records import record, replace
 from duly.schedule.keys import check_adhoc, check_job_name, check_scope
-from duly.times import SECOND, duration_text, instant_text, parse_duration
+from duly.times import DAY, SECOND, duration_text, instant_text, parse_duration
 from duly.work.child import Signals
 from duly.work.identity import actor, new_attempt_id, uuid_text
 from duly.work.poke import Order, Poke, Report
@@ -108,7 +109,10 @@ class Given:
     def duration(self, name: str) -> int | None:
         """A duration in microseconds. Raises `Misuse`, naming the flag."""
         text = self.one(name)
-        return None if text is None else _named(name, text, parse_duration)
+        micros = None if text is None else _named(name, text, parse_duration)
+        if micros is not None and micros > 36_500 * DAY:
+            raise Misuse(f"--{name}: {text!r} is longer than a hundred years")
+        return micros
 
     def number(self, name: str, *, at_most: int = 1_000_000) -> int | None:
         """A whole number, not negative. Raises `Misuse`, naming the flag."""
@@ -131,8 +135,6 @@ def run(argv: Sequence[str]) -> int:
     try:
         return _run(parse(argv), teller)
     except DulyError as e:
-        from duly.cli.complain import complain
-
         complain(e, ["duly", "exec", *argv])
         return _code_of(e)
     except KeyboardInterrupt:
@@ -217,6 +219,8 @@ def parse(argv: Sequence[str]) -> Given:
             value = value if equals else words.pop(0)
             if not value.strip():  # "$TENANT" of a variable that is not set must not mean all of them
                 raise Misuse(f"--{name} takes {(FLAGS | OPTIONS)[name][0]}, and it is blank")
+            if any("\ud800" <= char <= "\udfff" for char in value):  # how Python shows bytes that are not UTF-8
+                raise Misuse(f"--{name}: {value!r} is not text in UTF-8")
             flags.setdefault(name, []).append(value)
     if not names:
         raise Misuse("exec needs a job's name", next_step=EXAMPLE)
@@ -515,18 +519,11 @@ def _write_outcome(given: Given, reports: Collection[Report], code: int, why: st
 
 
 def _say(text: str) -> None:
-    _print(f"duly: {text}")
+    say(f"duly: {text}")
 
 
 def _try(command: str) -> None:
-    _print(f"  try: {command}")
-
-
-def _print(line: str) -> None:
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except OSError:  # nobody listens; the ledger is told all the same
-        return
+    say(f"  try: {command}")
 
 
 class Teller:

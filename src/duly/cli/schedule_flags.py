@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from duly.errors import Misuse
+from duly.errors import Misuse, ScheduleError, TimeInvalid
 from duly.schedule import spec
 from duly.times import parse_instant
 
@@ -58,6 +58,17 @@ def schedule_given(given: Mapping[str, Sequence[str]], *, typed: Sequence[str] =
             raise Misuse(f"--{name} is given twice: {values[0]} and {values[1]}; leave one out")
         if name not in (*KINDS, *_FITS[kind]):
             raise Misuse(f"--{name} does not fit {_in_flags(kind)}, which takes {_listed(_FITS[kind])}; leave it out")
+    try:
+        return _schedule(kind, flags, typed)
+    except ScheduleError as e:
+        field, _, why = str(e).partition(": ")
+        e.args = (f"--{field}: {why}" if field in FLAGS else f"{_in_flags(kind)}: {e}",)
+        raise
+    except TimeInvalid as e:
+        raise Misuse(f"--anchor: {e}") from e
+
+
+def _schedule(kind: str, flags: Mapping[str, Sequence[str]], typed: Sequence[str]) -> Schedule:
     single = {name: values[0] for name, values in flags.items() if name not in KINDS}
     if kind == "every":
         anchor = parse_instant(single["anchor"]) if "anchor" in single else 0

@@ -72,7 +72,7 @@ async def take_window(declared: Declaration, window: str, claimer: Claimer) -> N
     series = known.series
     if series is None or series.id != addressed.run.series:
         return WindowInvalid(f"{addressed.key} lies in a series that the schedule in force no longer counts by")
-    answer = await take(known.job, known.line, series, addressed.occurrence, addressed.run, claimer)
+    answer = await take(known, series, addressed.occurrence, addressed.run, claimer)
     row = await look(addressed.run) if isinstance(answer, Claim) else addressed.row
     return Named(known, addressed.key, about(addressed.key, answer), row)
 
@@ -103,7 +103,7 @@ async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Name
         addressed = await by_key(key)
         assert known.line is not None
         assert known.series is not None
-        answer = await take(known.job, known.line, known.series, addressed.occurrence, addressed.run, claimer)
+        answer = await take(known, known.series, addressed.occurrence, addressed.run, claimer)
         return Named(known, addressed.key, about(addressed.key, answer), await look(addressed.run))
     registered = await declare(declared, unscheduled=True)
     if isinstance(registered, (Refused, Misuse)):
@@ -130,6 +130,6 @@ async def _take_placed(known: Known, series: Series, nominal: int, revision: int
     """Take a run whose series and nominal are known."""
     assert known.line is not None
     run, _ = await find_revision(series, nominal, revision)
-    answer = await take(known.job, known.line, series, None, run, claimer)
+    answer = await take(known, series, None, run, claimer)
     key = await key_of(run)
     return Named(known, key, about(key, answer), await look(run))

@@ -25,7 +25,8 @@ from duly.ledger.ask import Statement, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE
 from duly.ledger.named import about
 from duly.ledger.records import Claimer, Known, Run, RunId, Series
-from duly.ledger.register import ADD_JOB, ADD_LINE, DEFAULTS, adhoc_nominal, find, scheduled, series_of
+from duly.ledger.register import ADD_JOB, ADD_LINE, DEFAULTS, adhoc_nominal, find, series_of
+from duly.ledger.spells import find_nominal, lookup, spells_of
 from duly.ledger.take import (
     close_lost,
     ending_when_gone,
@@ -35,6 +36,7 @@ from duly.ledger.take import (
     run_parameters,
     skipped_by_range,
 )
+from duly.ledger.windows import open_window
 from duly.schedule.keys import RunKey, nominal_text
 
 TYPE_CHECKING = False
@@ -42,22 +44,6 @@ if TYPE_CHECKING:
     from duly.ledger.ask import Value
     from duly.ledger.records import Job
     from duly.schedule.occurrence import Occurrence
-
-ONCE_ABSENT = Statement(
-    "once_absent",
-    # I7, as for a claim.
-    """
-insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
-       opened_at, payload, failures, settled_at, first_started_at, attempt_id, started_at, lease_until,
-       contract, owner, trigger)
-select s.id, :nominal, :revision, 'completed', 1, :due, :window_start, :window_end, :resolution, :version,
-       {now}, coalesce(:payload, 'none'), 0, {now}, {now}, :attempt_id, {now}, {now},
-       'transactional', :owner, :trigger
-  from duly_series s
- where s.id = :series and s.horizon <= :nominal {share}
-    on conflict do nothing
-""",
-)
 
 ONCE_IF_UNCHANGED = Statement(
     "once_if_unchanged",
@@ -92,18 +78,22 @@ async def _once_by_key(key: RunKey, claimer: Claimer) -> bool:
     known = await _line_for(key)
     series, nominal, occurrence = await _place(known, key)
     run, seen = await find_revision(series, nominal, key.revision)
-    return await _once(known.job, run, seen, claimer, occurrence=occurrence, horizon=series.horizon)
+    return await _once(known, run, seen, claimer, occurrence=occurrence, horizon=series.horizon)
 
 
 async def _line_for(key: RunKey) -> Known:
-    known = await find(key.job, key.scope)
-    assert known is not None  # just added
+    known = await _found(key)
     if known.line is None:
         if known.job.roster == "closed":
             raise UnknownScope(f"{key.job} has a closed roster, and {key.scope!r} is not in it")
         await count(ADD_LINE, job=known.job.id, scope=key.scope)
-        known = await find(key.job, key.scope)
-        assert known is not None
+        known = await _found(key)
+    return known
+
+
+async def _found(key: RunKey) -> Known:
+    known = await find(key.job, key.scope)
+    assert known is not None  # added in this transaction
     return known
 
 
@@ -122,22 +112,23 @@ async def _place(known: Known, key: RunKey) -> tuple[Series, int, Occurrence | N
     series = await series_of(known.line.id, key.zone, key.grain)
     if version is None:
         return series, key.nominal, None
-    schedule = scheduled(known)[0] if known.series is not None else None
-    occurrence = schedule.find(key.nominal) if schedule is not None else None
-    if schedule is not None and occurrence is None:
-        schedule.lookup(nominal_text(key.grain, key.nominal, key.zone))  # raises, and names the nearest windows
+    known = await _found(key)  # with its series
+    spells = await spells_of(known)
+    occurrence = find_nominal(spells, key.nominal)
+    if occurrence is None:
+        lookup(spells, nominal_text(key.grain, key.nominal, key.zone))  # raises, and names the nearest windows
     return series, key.nominal, occurrence
 
 
 async def _once(
-    job: Job, run: RunId, seen: Run | None, claimer: Claimer, *, occurrence: Occurrence | None, horizon: int
+    known: Known, run: RunId, seen: Run | None, claimer: Claimer, *, occurrence: Occurrence | None, horizon: int
 ) -> bool:
     if seen is None:
         if run.nominal < horizon:
             raise BelowHorizon
         if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
             raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
-    elif await _complete_or_refuse(job, seen, claimer):
+    elif await _complete_or_refuse(known.job, seen, claimer):
         return False
     written: dict[str, Value] = {
         **run_parameters(run),
@@ -146,20 +137,11 @@ async def _once(
         "trigger": claimer.trigger,
     }
     if seen is None:
-        await count(
-            ONCE_ABSENT,
-            **written,
-            payload=claimer.payload,
-            due=None if occurrence is None else occurrence.due,
-            window_start=None if occurrence is None else occurrence.start,
-            window_end=None if occurrence is None else occurrence.end,
-            resolution=None if occurrence is None else occurrence.resolution,
-            version=None if occurrence is None else job.version,
-        )
-    else:
-        won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen.fence)
-        if won and seen.state == states.RUNNING:
-            await close_lost(seen)
+        await open_window(known, run, occurrence)
+    seen_fence = 0 if seen is None else seen.fence
+    won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen_fence)
+    if won and seen is not None and seen.state == states.RUNNING:
+        await close_lost(seen)
     mine = await look(run)
     if mine is None:
         raise BelowHorizon

@@ -151,6 +151,7 @@ class Run:
     contract: str | None
     owner: str | None
     trigger: str | None
+    zone_facts: int | None
 
     @property
     def id(self) -> RunId:
@@ -164,7 +165,7 @@ class Run:
 RUN_COLUMNS = """r.series, r.nominal, r.revision, r.state, r.fence, r.due, r.window_start, r.window_end,
        r.resolution, r.version, r.opened_at, r.payload, r.failures, r.retry_at, r.asked_at, r.settled_at, r.was,
        r.cause, r.first_started_at, r.attempt_id, r.started_at, coalesce(n.until, r.lease_until), r.contract,
-       r.owner, r.trigger"""
+       r.owner, r.trigger, r.zone_facts"""
 
 # A renewal counts only for the attempt that made it; a later attempt starts from the lease in its run's row.
 LEASES = """left join duly_renewal n

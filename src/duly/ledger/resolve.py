@@ -11,9 +11,9 @@ from duly.ledger import states
 from duly.ledger.ask import Statement, alive, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
-from duly.ledger.open import OPEN_IF_ABSENT
 from duly.ledger.records import Known, Run, RunId
 from duly.ledger.take import look, look_newest, run_parameters, skipped_by_range
+from duly.ledger.windows import open_window
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -245,17 +245,7 @@ async def reopen(run: RunId, word: Word) -> Run:
 
 
 async def _open(known: Known, run: RunId, occurrence: Occurrence | None) -> None:
-    opened = await count(
-        OPEN_IF_ABSENT,
-        series=run.series,
-        nominal=run.nominal,
-        due=None if occurrence is None else occurrence.due,
-        window_start=None if occurrence is None else occurrence.start,
-        window_end=None if occurrence is None else occurrence.end,
-        resolution=None if occurrence is None else occurrence.resolution,
-        version=known.job.version,
-    )
-    if not opened:
+    if not await open_window(known, run, occurrence):
         raise BelowHorizon
 
 

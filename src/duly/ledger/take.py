@@ -20,12 +20,13 @@ from duly.ledger.records import (
     Claim,
     Claimer,
     Job,
-    Line,
+    Known,
     NotDue,
     Run,
     RunId,
     Series,
 )
+from duly.ledger.windows import notice_drift, open_window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,20 +61,6 @@ select reason
   from duly_skipped
  where series = :series and from_nominal <= :nominal and to_nominal > :nominal
  limit 1
-""",
-)
-
-CLAIM_ABSENT = Statement(
-    "claim_absent",
-    # I7: the series is held, so that no prune can pass this run while it is being created.
-    """
-insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
-       opened_at, payload, failures, first_started_at, attempt_id, started_at, lease_until, contract, owner, trigger)
-select s.id, :nominal, :revision, 'running', 1, :due, :window_start, :window_end, :resolution, :version,
-       {now}, coalesce(:payload, 'none'), 0, {now}, :attempt_id, {now}, {now} + :lease, :contract, :owner, :trigger
-  from duly_series s
- where s.id = :series and s.horizon <= :nominal {share}
-    on conflict do nothing
 """,
 )
 
@@ -211,8 +198,7 @@ async def gone(run: Run) -> bool:
 
 
 async def take(
-    job: Job,
-    line: Line,
+    known: Known,
     series: Series,
     occurrence: Occurrence | None,
     run: RunId,
@@ -223,8 +209,9 @@ async def take(
     """Take the run if it is free, or if its holder is gone and its contract allows.
 
     A refusal is returned, not raised: what was found on the way (a holder gone, a run unknown) is to be committed first.
-    A named window ignores a retry time, a poke heeds it.
+    A named window ignores a retry time, a poke heeds it. A window without a row is opened first.
     """
+    job = known.job
     seen = await look(run)
     due = occurrence.due if seen is None and occurrence is not None else None if seen is None else seen.due
     if due is not None and due > await now():
@@ -236,7 +223,7 @@ async def take(
         if settled is not None:
             return settled
     if not job.overlap:
-        held = await _end_or_respect_holder(job, line, run)
+        held = await _end_or_respect_holder(known, run)
         if held is not None:  # not by its truth: Busy is falsy
             return held
     if seen is not None and seen.state == states.RUNNING:
@@ -246,7 +233,11 @@ async def take(
         if ending.state == states.UNKNOWN:
             await end_gone(job, seen)
             return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
-    return await _claim(job, line, occurrence, run, seen, claimer)
+    if seen is None:
+        await open_window(known, run, occurrence)
+    else:
+        await notice_drift(known, seen, claimer.owner)
+    return await _claim(known, run, seen, claimer)
 
 
 async def look_first(run: RunId, claimer: Claimer) -> AlreadyCompleted | Busy | None:
@@ -299,9 +290,10 @@ def _busy(seen: Run) -> Busy:
     return Busy(seen.id, seen.lease_until or 0, seen.owner or "")
 
 
-async def _end_or_respect_holder(job: Job, line: Line, run: RunId) -> Busy | None:
+async def _end_or_respect_holder(known: Known, run: RunId) -> Busy | None:
     """Overlap is off: the run noted on the line must not be running, or its holder is gone and ends here."""
-    holder = line.holder
+    assert known.line is not None
+    holder = known.line.holder
     if holder is None or holder == run:
         return None
     held = await look(holder)
@@ -309,7 +301,7 @@ async def _end_or_respect_holder(job: Job, line: Line, run: RunId) -> Busy | Non
         return None
     if not await gone(held):
         return _busy(held)
-    await end_gone(job, held)
+    await end_gone(known.job, held)
     return None
 
 
@@ -348,9 +340,10 @@ async def close_lost(held: Run) -> None:
 
 
 async def _claim(
-    job: Job, line: Line, occurrence: Occurrence | None, run: RunId, seen: Run | None, claimer: Claimer
+    known: Known, run: RunId, seen: Run | None, claimer: Claimer
 ) -> Claim | Busy | AlreadyCompleted | Refused:
     """Write the claim, then tell from a fresh look who has it."""
+    job = known.job
     claim: dict[str, Value] = {
         **run_parameters(run),
         "attempt_id": claimer.attempt_id,
@@ -360,28 +353,19 @@ async def _claim(
         "contract": job.contract,
     }
     if not job.overlap:
-        await count(HOLD_LINE, **run_parameters(run), line=line.id)
-    if seen is None:
-        await count(
-            CLAIM_ABSENT,
-            **claim,
-            payload=claimer.payload,
-            due=None if occurrence is None else occurrence.due,
-            window_start=None if occurrence is None else occurrence.start,
-            window_end=None if occurrence is None else occurrence.end,
-            resolution=None if occurrence is None else occurrence.resolution,
-            version=None if occurrence is None else job.version,
-        )
-    elif seen.state == states.RUNNING:
+        assert known.line is not None
+        await count(HOLD_LINE, **run_parameters(run), line=known.line.id)
+    if seen is not None and seen.state == states.RUNNING:
         if await count(TAKE_OVER, **claim, seen_fence=seen.fence, seen_attempt=seen.attempt_id):
             await close_lost(seen)
     else:
-        await count(CLAIM_IF_FREE, **claim, payload=claimer.payload, seen_fence=seen.fence)
+        seen_fence = 0 if seen is None else seen.fence
+        await count(CLAIM_IF_FREE, **claim, payload=claimer.payload, seen_fence=seen_fence)
     won = await look(run)
     if won is None:
         return BelowHorizon()
     if won.attempt_id != claimer.attempt_id:
-        return _busy(won)
+        return AlreadyCompleted(won.id, won.settled_at or 0, won.fence) if won.state in states.SETTLED else _busy(won)
     return claim_of(won, job.lease)
 
 

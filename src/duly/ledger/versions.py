@@ -12,10 +12,12 @@ from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
 from duly.ledger.address import scopes_of
 from duly.ledger.ask import count, now
 from duly.ledger.events import tell
-from duly.ledger.open import OPENED_UNTIL, open_window, owed, without_rows, write_down
-from duly.ledger.records import Known, Version
+from duly.ledger.open import OPENED_UNTIL, write_down
+from duly.ledger.owed import owed, without_rows
+from duly.ledger.records import Known, RunId, Version
 from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
 from duly.ledger.spells import Spell, spell_in_force
+from duly.ledger.windows import open_window
 from duly.records import record, replace
 from duly.schedule.versions import repeated_name, seam_of, windows_after
 from duly.times import instant_text
@@ -126,5 +128,5 @@ async def _open_begun(
         if due.next_due is None or due.next_due > instant:
             break
     for occurrence in await without_rows(known.series, began):
-        await open_window(known, occurrence)
+        await open_window(known, RunId(known.series.id, occurrence.nominal), occurrence)
     await count(OPENED_UNTIL, line=known.line.id, until=since, next_due=next_due)

@@ -377,6 +377,7 @@ def _policy_words(rule: Rule) -> str:
 
 EARLIEST = FIRST_DAY * DAY
 LATEST = LAST_DAY * DAY
+_LONGEST = 36_500 * DAY  # of an interval: its next occurrence must still be an instant
 
 
 def _fire(earlier: Boundary, boundary: Boundary) -> Occurrence:
@@ -474,6 +475,8 @@ def every(interval: str | int, *, anchor: int = 0) -> Schedule:
         raise _bad("interval", str(interval), str(e)) from e
     if micros <= 0 or micros % SECOND:
         raise _bad("interval", str(interval), "an interval is one or more whole seconds; write it as 15m")
+    if micros > _LONGEST:
+        raise _bad("interval", str(interval), "an interval is at most a hundred years")
     if anchor % SECOND:
         raise _bad("anchor", instant_text(anchor), "an anchor is a whole second")
     return Schedule("every", "UTC", "", "", None, None, (), micros, anchor)

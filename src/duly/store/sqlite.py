@@ -111,6 +111,8 @@ def translated(error: sqlite3.Error, *, path: str, in_transaction: bool = False)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return LedgerUnwritable(f"the ledger {path} cannot be written ({error})")
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
+        if os.path.exists(path) and not os.access(path, os.R_OK):  # trying again would not help
+            return LedgerUnwritable(f"the ledger {path} may not even be read by this user ({error})")
         return LedgerUnavailable(f"the ledger {path} cannot be opened ({error})")
     if "no such table: duly_" in str(error):
         return NoLedger(f"{path} holds no ledger yet; open it with duly.sqlite({path!r}), which makes one")
@@ -323,8 +325,11 @@ class SqliteStore:
         return self.session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
 
     def now(self) -> int:
-        """The ledger's instant."""
-        return self.session.answers.now()
+        """The ledger's instant. A clock set by hand lies in the file, and may be busy as that may."""
+        try:
+            return while_busy(self.session.answers.now, seconds=self.busy_seconds)
+        except sqlite3.Error as e:
+            raise translated(e, path=self.path) from e
 
     def owned(self) -> OwnedTransaction:
         """This thread's transaction for a run's own effect."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from duly.work.command import Briefing
 
 _PIECE = 1 << 20
+_LONGEST_NAME = 220  # bytes of the final name in a temporary's, of the 255 that a file system allows
 
 
 @record
@@ -38,8 +39,11 @@ class Output:
         discard_all(store, briefing.claim.run, final)
         if not os.path.isdir(folder):
             raise OutputRefused(f"there is no folder {folder} for the output")
-        if os.path.lexists(final) and not self.may_replace:
-            raise OutputRefused(f"{final} is there already; --replace overwrites it")
+        if os.path.lexists(final):
+            if not self.may_replace:
+                raise OutputRefused(f"{final} is there already; --replace overwrites it")
+            if not os.path.islink(final) and not os.path.isfile(final):
+                raise OutputRefused(f"{final} is no file; a device or a folder is not replaced by one")
         return Place(final, _temporary(final, briefing.claim.attempt_id), self.may_replace)
 
 
@@ -53,8 +57,8 @@ class Place:
 
     def publish(self, store: SqliteStore, claim: Claim) -> None:
         """Move the finished file into place, its digest on record first. Raises `OutputRefused` or `ClaimLost`."""
-        if not os.path.isfile(self.temporary):
-            raise OutputRefused("the command wrote nothing to $DULY_OUTPUT")
+        if not os.path.isfile(self.temporary) or os.path.islink(self.temporary):
+            raise OutputRefused("the command wrote no file to $DULY_OUTPUT")
         try:
             intent = Intent(self.final, *_flushed_digest(self.temporary))
             store.write(record_output_or_raise(claim, intent))
@@ -85,7 +89,8 @@ def discard_all(store: SqliteStore, run: RunId, final: str) -> None:
 
 def _temporary(final: str, attempt_id: bytes) -> str:
     folder, name = os.path.split(final)
-    return os.path.join(folder, f".{name}.{attempt_id.hex()}")
+    short = os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
+    return os.path.join(folder, f".{short}.{attempt_id.hex()}")
 
 
 def _unlink(path: str) -> None:

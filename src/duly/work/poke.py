@@ -241,6 +241,8 @@ class Poke:
             return None
         if self._signals.end_is_wanted() or not self._wait_until(retry_at):
             return None
+        if deadline is not None and self._store.now() >= deadline:  # the host was suspended meanwhile
+            return None
         tried = frozenset(self.reports) - {work.claim.run}
         pulse, answer = self._claiming(
             lambda claimer: claim_next(self._declared, claimer, as_of=retry_at, tried=tried, only=work.claim.run)

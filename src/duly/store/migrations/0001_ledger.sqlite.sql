@@ -88,6 +88,16 @@ create table duly_series (
     unique (line, zone, grain)
 );
 
+-- What the rules of a zone meant around a window, and where they were read. Shared: most windows of a zone mean the same.
+create table duly_zone_facts (
+    id          integer primary key,
+    zone        text not null,
+    release     text not null,
+    source      text not null,
+    fingerprint text not null,
+    unique (zone, release, source, fingerprint)
+);
+
 create table duly_run (
     series           integer not null,
     nominal          integer not null,
@@ -100,6 +110,7 @@ create table duly_run (
     window_end       integer,
     resolution       text,
     version          integer,
+    zone_facts       integer,                 -- what its bounds were computed from; null: UTC, or no window
     opened_at        integer not null,
     payload          text,                    -- null: never claimed; 'none': claimed without; else scheme:hash
     failures         integer not null,        -- that count against the retries

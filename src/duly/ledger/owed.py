@@ -1,0 +1,180 @@
+"""Owed: what is owed of a line, and what its catch-up policy drops (DESIGN §5). Looks only.
+
+Occurrences that have come due since the line's windows were last opened, and the runs that are unsettled, less what the
+policy drops. The same function answers for `exec`, for `catch_up()` and for a daemon.
+"""
+
+from __future__ import annotations
+
+from duly.ledger import states
+from duly.ledger.ask import Statement, every, one
+from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Line, Run, Series
+from duly.ledger.spells import Spell, spell_in_force
+from duly.ledger.windows import has_moved, is_sealed
+from duly.records import record
+from duly.schedule.occurrence import Occurrence
+from duly.times import DAY
+
+# How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
+OPEN_AT_ONCE = 2_000
+
+# How far a new release of a zone's rules may move a due time: no zone has ever moved by more than a day.
+RULES_MAY_MOVE = 2 * DAY
+
+UNSETTLED_OF_LINE = Statement(
+    "unsettled_of_line",
+    f"""
+select {RUN_COLUMNS}
+  from duly_series s
+  join duly_run r on r.series = s.id
+  {LEASES}
+ where s.line = :line and r.state in {{unsettled}}
+ order by r.due, r.series, r.nominal
+""",
+)
+
+ROWS_BETWEEN = Statement(
+    "rows_between",
+    """
+select nominal
+  from duly_run
+ where series = :series and nominal between :first and :last and revision = 1
+""",
+)
+
+RANGES_BETWEEN = Statement(
+    "ranges_between",
+    """
+select from_nominal, to_nominal
+  from duly_skipped
+ where series = :series and from_nominal <= :last and to_nominal > :first
+""",
+)
+
+NEWEST_DUE = Statement(
+    "newest_due",
+    "select nominal from duly_run where series = :series and due <= :as_of order by nominal desc limit 1",
+)
+
+
+@record
+class Owed:
+    """What is owed at an instant: runs with a row, windows without one, what is dropped, and when more comes due."""
+
+    rows: list[Run]
+    fresh: list[Occurrence]
+    dropped_rows: list[Run]
+    dropped_from: int | None  # windows without a row are dropped from this nominal …
+    dropped_beyond: int | None  # … to this one, exclusive
+    opened_until: int
+    next_due: int | None
+    moved: list[Run]  # opened ahead of time, not sealed yet, and the zone's rules mean something else now
+    newest: int | None = None  # the nominal of the newest that is due, where anything is unsettled or new
+
+    @property
+    def changes_the_ledger(self) -> bool:
+        return bool(self.fresh or self.dropped_rows or self.dropped_from is not None or self.moved)
+
+
+async def owed(known: Known, *, as_of: int) -> Owed:
+    """What is owed of a line at an instant."""
+    line = known.line
+    assert line is not None
+    open_ones = await every(UNSETTLED_OF_LINE, Run, line=line.id)
+    unsettled = [run for run in open_ones if _due_by(run, as_of)]
+    if not open_ones and line.opened_until is not None and nothing_due_yet(known, as_of):
+        # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.
+        return Owed([], [], [], None, None, line.opened_until, line.next_due, [])
+    spell = spell_in_force(known)
+    series = known.series
+    assert series is not None
+    moved = [run for run in open_ones if not is_sealed(run, as_of) and await has_moved(known, run)]
+    coming = _come_due(spell, line, series, known.job.catch_up, as_of)
+    fresh = await without_rows(series, coming.occurrences)
+    newest = await _newest_nominal(spell, series, as_of)
+    if known.job.catch_up == "each":
+        return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due, moved, newest)
+    kept: list[Run] = []
+    dropped: list[Run] = []
+    for run in unsettled:
+        stays = _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)
+        (kept if stays else dropped).append(run)
+    first, beyond = coming.dropped or (None, None)
+    return Owed(kept, fresh, dropped, first, beyond, coming.until, coming.next_due, moved, newest)
+
+
+def nothing_due_yet(known: Known, as_of: int) -> bool:
+    """Whether the line's own note says that no window has come due since its windows were opened.
+
+    It was made under the zone's rules of then, on some host: where rules may change it is believed only from afar.
+    """
+    assert known.line is not None
+    if known.line.next_due is None:
+        return True
+    certain = known.version is None or known.version.zone == "UTC"
+    return known.line.next_due > as_of + (0 if certain else RULES_MAY_MOVE)
+
+
+def _due_by(run: Run, as_of: int) -> bool:
+    return run.due is not None and run.due <= as_of
+
+
+def _stays_owed(run: Run) -> bool:
+    """Runs that no catch-up policy drops: being worked, waiting for a person or for word, or asked for by a person."""
+    return run.state in (states.RUNNING, states.UNKNOWN) or run.waits_for_a_person or run.asked_at is not None
+
+
+async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | None:
+    """The newest window that is due: of the version in force, else the last that an earlier version opened."""
+    newest = next(spell.before(as_of), None)
+    if newest is not None or spell.since is None:
+        return None if newest is None else newest.nominal
+    return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
+
+
+@record
+class _Coming:
+    occurrences: list[Occurrence]
+    dropped: tuple[int, int] | None
+    until: int
+    next_due: int | None
+
+
+def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> _Coming:
+    """The occurrences due since the line's windows were opened, as far as the policy keeps them. Pure."""
+    since = line.opened_until if line.opened_until is not None else as_of
+    admitted = (o for o in spell.after(since) if o.nominal >= series.horizon)
+    first = next(admitted, None)
+    if first is None or first.due > as_of or _ended(line, first.due):
+        return _Coming([], None, since, None if first is None else first.due)
+    if policy == "each":
+        batch = [first]
+        following = next(admitted, None)
+        while following is not None and following.due <= as_of and not _ended(line, following.due):
+            if len(batch) == OPEN_AT_ONCE:
+                break
+            batch.append(following)
+            following = next(admitted, None)
+        return _Coming(batch, None, batch[-1].due, None if following is None else following.due)
+    newest = next(o for o in spell.before(as_of) if not _ended(line, o.due))
+    dropped = (first.nominal, newest.nominal) if first.nominal < newest.nominal else None
+    following = next(spell.after(newest.due), None)
+    return _Coming([newest], dropped, newest.due, None if following is None else following.due)
+
+
+def _ended(line: Line, due: int) -> bool:
+    return line.ends is not None and due >= line.ends
+
+
+async def without_rows(series: Series, occurrences: list[Occurrence]) -> list[Occurrence]:
+    """Those that have no row yet (a person may have taken one by name) and lie in no skipped range."""
+    if not occurrences:
+        return []
+    bounds = {"first": min(o.nominal for o in occurrences), "last": max(o.nominal for o in occurrences)}
+    present = set(await every(ROWS_BETWEEN, int, series=series.id, **bounds))
+    ranges = await every(RANGES_BETWEEN, lambda *ends: ends, series=series.id, **bounds)
+    return [
+        o
+        for o in occurrences
+        if o.nominal not in present and not any(first <= o.nominal < beyond for first, beyond in ranges)
+    ]
