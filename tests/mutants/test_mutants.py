@@ -119,7 +119,7 @@ MUTANTS = (
     ),
     Mutant(
         "overlap is not looked at",
-        (Fault(TAKE, "        if held is not None:  # not by its truth: Busy is falsy\n", "        if held:\n"),),
+        (Fault(TAKE, "    if in_the_way is not None:  # not by its truth: Busy is falsy\n", "    if in_the_way:\n"),),
         (TAKING + "two_windows_of_a_line_do_not_run_at_once",),
     ),
     Mutant(
@@ -206,7 +206,7 @@ MUTANTS = (
     ),
     Mutant(
         "latest drops without a record",
-        (Fault(OPEN, "    if due.dropped_from is not None:\n", "    if False:\n"),),
+        (Fault(OPEN, "    for span in due.dropped:\n", "    for span in due.dropped[:0]:\n"),),
         (OWED + "after_five_days_down_the_latest_day_is_worked_and_the_others_are_one_range_with_its_reason",),
     ),
     Mutant(
