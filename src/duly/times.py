@@ -184,11 +184,13 @@ def parse_instant(text: str) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """A positive duration in microseconds, from `90s`, `15m`, `1h30m`, `2d`, `1w` or ISO 8601 `PT90M`, `P1DT2H`.
+    """A positive duration in microseconds, from `250ms`, `90s`, `15m`, `1h30m`, `2d`, `1w` or ISO 8601 `PT90M`, `P1DT2H`.
 
     Raises `TimeInvalid`. Months and years are refused: they have no fixed length.
     """
     compact = text.strip()
+    if compact[-2:].lower() == "ms" and compact[:-2].isascii() and compact[:-2].isdigit() and int(compact[:-2]):
+        return int(compact[:-2]) * 1000
     if compact[:1] in ("P", "p"):
         days, _, clock = compact[1:].upper().partition("T")
         if ("M" in days) or ("Y" in days) or (compact.upper().endswith("T")):

@@ -507,7 +507,7 @@ def _write_outcome(given: Given, reports: Collection[Report], code: int, why: st
     outcome = {"schema": "duly.outcome.v1", "job": given.job, "code": code, "reason": why, "runs": runs}
     temporary = f"{path}.{os.getpid()}"
     try:
-        with open(temporary, "w", encoding="utf-8") as f:
+        with open(temporary, "x", encoding="utf-8") as f:  # "x": never through a link that somebody laid there
             json.dump(outcome, f)
             f.write("\n")
         os.replace(temporary, path)

@@ -24,22 +24,11 @@ from duly.ledger.records import (
 )
 from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
 from duly.ledger.spells import find_nominal, spells_of
-from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, take
-from duly.ledger.windows import move, open_window
+from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, seen_of, take
+from duly.ledger.windows import SKIP_IF_FREE, move, open_window
 from duly.records import record
 from duly.schedule.keys import RunKey
 from duly.schedule.occurrence import Occurrence
-
-DROP_IF_FREE = Statement(
-    "drop_if_free",
-    """
-update duly_run
-   set was = state, state = {to}, settled_at = {now}, cause = :cause
- where series = :series and nominal = :nominal and revision = :revision
-   and state in {from}
-""",
-    event="skip",
-)
 
 SKIP_RANGE = Statement(
     "skip_range",
@@ -166,11 +155,11 @@ async def claim_next(
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
-            return Taken(known, await key_of(run.id), answer, await _seen(run.id), due.next_due)
+            return Taken(known, await key_of(run.id), answer, await seen_of(run.id), due.next_due)
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), due.next_due)
     standing = _standing(known, rows, due)
-    return Idle(known, None if standing is None else await _seen(standing.id), due.next_due)
+    return Idle(known, None if standing is None else await seen_of(standing.id), due.next_due)
 
 
 async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Taken | Idle | Refused | Misuse:
@@ -185,14 +174,8 @@ async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Ta
     answer = await take(known, known.series, occurrence, run, claimer, heed_retry_time=True)
     next_due = None if known.line is None else known.line.next_due
     if isinstance(answer, Claim):
-        return Taken(known, await key_of(run), answer, await _seen(run), next_due)
+        return Taken(known, await key_of(run), answer, await seen_of(run), next_due)
     return answer if isinstance(answer, (Refused, Misuse)) else Idle(known, await look(run), next_due)
-
-
-async def _seen(run: RunId) -> Run:
-    seen = await look(run)
-    assert seen is not None  # seen in this transaction
-    return seen
 
 
 def _id(known: Known, occurrence: Occurrence) -> RunId:
@@ -214,7 +197,7 @@ async def write_down(known: Known, due: Owed, by: str) -> None:
     assert known.series is not None
     cause = f"catch-up {known.job.catch_up}: a newer window was due"
     for run in due.dropped_rows:
-        if await count(DROP_IF_FREE, **run_parameters(run.id), cause=cause):
+        if await count(SKIP_IF_FREE, **run_parameters(run.id), cause=cause):
             await tell("skipped", run=run.id, by=by, detail=cause)
     for span in due.dropped:
         await count(SKIP_RANGE, series=known.series.id, first=span.first, beyond=span.beyond, reason=cause, by=by)

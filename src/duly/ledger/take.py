@@ -192,6 +192,13 @@ async def look(run: RunId) -> Run | None:
     return await one(LOOK, Run, **run_parameters(run))
 
 
+async def seen_of(run: RunId) -> Run:
+    """A run that has a row, as it is."""
+    seen = await look(run)
+    assert seen is not None  # it was seen in this transaction
+    return seen
+
+
 async def look_newest(series: int, nominal: int) -> Run | None:
     """The newest revision of a run, or None where its window was never opened."""
     return await one(LOOK_NEWEST, Run, series=series, nominal=nominal)

@@ -64,6 +64,17 @@ values (:zone, :release, :source, :fingerprint)
 
 FINGERPRINT = Statement("fingerprint", "select fingerprint from duly_zone_facts where id = :facts")
 
+SKIP_IF_FREE = Statement(
+    "skip_if_free",
+    """
+update duly_run
+   set was = state, state = {to}, settled_at = {now}, cause = :cause
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from}
+""",
+    event="skip",
+)
+
 MOVE_IF_UNSEALED = Statement(
     "move_if_unsealed",
     # I8: a window that has ended, or whose first attempt has started, never changes.

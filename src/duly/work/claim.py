@@ -116,7 +116,7 @@ class Claim:
             self.run._complete(operation)
             self._over()
         else:
-            in_borrowed(tx, operation, ledger_path=self._store.path)
+            in_borrowed(tx, operation, ledger_path=self._store.path, ledger_id=self._store.ledger_id)
             self._borrowed = tx
         return Completed(self.key, self.run.attempt)
 

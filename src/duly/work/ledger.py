@@ -75,10 +75,11 @@ class Ledger(Generic[Tx]):
 
         `catch_up` is named by whoever writes the job: `duly.EACH` or `duly.LATEST`. `effect` is its contract:
         `transactional` (it writes through `run.tx`), `idempotent` (with `remembers`, how long the destination
-        deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. `scopes` closes the roster.
-        `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two, for short
-        transactional work that may hold the ledger while it lasts.
-        Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
+        deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. What is left out keeps the
+        value that the ledger has. `scopes` closes the roster. A `timeout` ends no function from outside: it is told as
+        `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two,
+        for short transactional work that may hold the ledger while it lasts. Nothing is written before the first `run` or
+        `catch_up`. Raises `Misuse`, naming the argument.
         """
         check_job_name(name)
         for scope in scopes or ():

@@ -291,11 +291,15 @@ class Poke:
         except CannotExecute as e:
             self._release(work, f"cannot execute: {e}")
             return self._report(work, e.code, states.OPEN, str(e))
+        report = None
         try:
-            return self._judge(work, child, lost=lost, place=place)
+            report = self._judge(work, child, lost=lost, place=place)
         finally:
-            if place is not None:
+            # What a command has finished is kept while nobody could write down that it did.
+            unsettled = report is not None and report.state == states.UNKNOWN and child == Ended(0, 0, "")
+            if place is not None and not unsettled:
                 place.discard()
+        return report
 
     def _run(self, work: Work, argv: list[str], environment: dict[str, str]) -> tuple[Ended, bool]:
         """Run the child to its end with the lease kept. Answers how it ended, and whether the run was taken over."""
@@ -353,6 +357,9 @@ class Poke:
             self._settle(lambda: place.publish(self._store, work.claim))
         except OutputRefused as e:
             return self._end(work, Ending(states.FAILED, str(e)), CANNOT_CREATE)
+        except (Conflict, LedgerUnavailable) as e:
+            why = f"it ended well, but its output could not be put on record ({e}); it is kept as {place.temporary}"
+            return self._report(work, UNKNOWN, states.UNKNOWN, why)
         return self._complete(work, cause="exit 0", output=place.final)
 
     def _complete(self, work: Work, *, cause: str, output: str | None) -> Report:
