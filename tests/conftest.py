@@ -4,9 +4,14 @@ import os
 import zoneinfo
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from duly.testing.releases import ReleaseMissing, release
+
+# A busy machine is no fault of a law: nothing is timed here.
+hypothesis.settings.register_profile("laws", deadline=None)
+hypothesis.settings.load_profile("laws")
 
 os.environ["PYTHONTZPATH"] = ""  # for the processes that a test starts
 zoneinfo.reset_tzpath(())

@@ -215,7 +215,7 @@ def take_over(stage: Stage) -> None:
         seen = await look(RunId(series, nominal))
         assert seen is not None
         claimer = Claimer(os.urandom(16), "another host", "exec")
-        return await _claim(known, seen.id, seen, claimer)
+        return await _claim(known, seen.id, seen, claimer, named=False)
 
     store.write(taken())
     store.close()

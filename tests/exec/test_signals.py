@@ -124,6 +124,22 @@ def test_a_signal_to_end_while_the_due_time_is_waited_for_ends_exec_without_a_cl
     assert stage.states() == {"2026-11-28": "completed"}
 
 
+@pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("INT", 130)])
+def test_a_signal_to_end_that_comes_before_the_command_was_started_gives_the_claim_back(
+    stage: Stage, name: str, code: int
+) -> None:
+    with stage.foreign_writer():
+        running = stage.start("close", *DAILY, command=stage.effect())
+        until(lambda: waits_for_signals(running.pid), "it holds its signals, and waits to claim")
+        running.signal(getattr(signal, f"SIG{name}"))
+        assert not running.is_over()
+
+    assert running.ended().code == code
+    assert stage.effects() == []
+    assert stage.state() == "open"
+    assert stage.outcomes() == ["released"]
+
+
 def waits_for_signals(pid: int) -> bool:
     """Whether a process has TERM blocked and is asleep (proc(5))."""
     return signal.SIGTERM in masked(pid, "SigBlk") and "S (sleeping)" in Path(f"/proc/{pid}/status").read_text()
@@ -261,10 +277,13 @@ def test_a_descriptor_that_was_meant_for_the_child_reaches_it(stage: Stage) -> N
 
 
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])
-def test_closed_standard_descriptors_never_become_the_ledgers_files(stage: Stage, closed: str) -> None:
+@pytest.mark.parametrize("flags", [(), ("-v",)], ids=["", "verbose"])
+def test_closed_standard_descriptors_never_become_the_ledgers_files(
+    stage: Stage, closed: str, flags: tuple[str, ...]
+) -> None:
     closing = " ".join(f"{n}<&-" if n == "0" else f"{n}>&-" for n in closed.split())
     inner = f"readlink /proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 > {stage.file('seen')}; echo out; echo err >&2; exit 3"
-    words = [sys.executable, "-W", "error", "-m", "duly", "exec", "close", *DAILY, "-v", "--", "sh", "-c", inner]
+    words = [sys.executable, "-W", "error", "-m", "duly", "exec", "close", *DAILY, *flags, "--", "sh", "-c", inner]
 
     ended = subprocess.run(
         ["sh", "-c", f'exec "$@" {closing}', "sh", *words],

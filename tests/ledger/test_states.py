@@ -39,8 +39,7 @@ class Story:
     def _absent(self) -> None: ...
 
     def _open(self) -> None:
-        self._running()
-        self.book.release(self.claim)
+        self.book.write(open_window(self.known, self.run, self.occurrence))
 
     def _running(self) -> None:
         self.claim = self.book.take()
@@ -54,8 +53,10 @@ class Story:
         self.book.fail(self.claim)
 
     def _unknown(self) -> None:
+        self.book.job(contract="external")
         self._running()
-        self.book.doubt(self.claim)
+        self.book.lapse()
+        self.book.ask()  # whoever comes next finds the holder gone
 
     def _skipped(self) -> None:
         self.book.skip()
@@ -89,6 +90,7 @@ class Story:
             "trigger": "test",
             "lease": LEASE,
             "contract": "transactional",
+            "remembers": None,
         }
 
 
@@ -96,7 +98,7 @@ def take(story: Story) -> None:
     if story.state == states.ABSENT:
         story.book.ask()
     else:
-        story.book.touch(CLAIM_IF_FREE, **story.newcomer, **story.as_seen, payload=None)
+        story.book.touch(CLAIM_IF_FREE, **story.newcomer, **story.as_seen, payload=None, named=1)
 
 
 def take_over(story: Story) -> None:

@@ -173,7 +173,7 @@ def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict
 
 def _judge_gone(job: Job, row: Run, instant: int, *, late: bool, unattended: bool) -> Verdict:
     note = f"attempt {row.fence} vanished"
-    if ending_when_gone(job, row, instant).state == states.UNKNOWN:
+    if ending_when_gone(row, instant).state == states.UNKNOWN:
         return Verdict(UNKNOWN, late, f"{note}; what it did is not known", "resolve")
     return Verdict(RETRYING, late, f"{note}; the next poke takes it again", "explain" if late else "", unattended)
 

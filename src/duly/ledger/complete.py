@@ -50,10 +50,11 @@ update duly_run
 
 DOUBT_IF_HELD = Statement(
     "doubt_if_held",
-    # I5. The attempt does not end: it is the best witness. Its lease does.
+    # I5. The attempt does not end: it is the best witness. Its lease does, and with it the right to renew: a renewal that
+    # was under way must not take the doubt back.
     """
 update duly_run
-   set state = {to}, lease_until = {now}, cause = :cause
+   set state = {to}, lease_until = null, cause = :cause
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and attempt_id = :attempt_id and fence = :number
 """,

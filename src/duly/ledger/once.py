@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from duly.errors import (
     BelowHorizon,
+    Misuse,
     NotAllowed,
     OutcomeUnknown,
     PayloadConflict,
@@ -16,17 +17,14 @@ from duly.errors import (
     RunBusy,
     RunFailed,
     RunSkipped,
-    UnknownScope,
-    WindowInvalid,
 )
 from duly.ledger import states
 from duly.ledger.address import find_revision
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE
-from duly.ledger.named import about
-from duly.ledger.records import Claimer, Known, Run, RunId, Series
-from duly.ledger.register import ADD_JOB, ADD_LINE, DEFAULTS, adhoc_nominal, find, series_of
-from duly.ledger.spells import find_nominal, lookup, spells_of
+from duly.ledger.named import about, place_of
+from duly.ledger.records import Claimer, Known, Run, RunId
+from duly.ledger.register import Declaration, declare
 from duly.ledger.take import (
     close_lost,
     ending_when_gone,
@@ -37,12 +35,11 @@ from duly.ledger.take import (
     skipped_by_range,
 )
 from duly.ledger.windows import open_window
-from duly.schedule.keys import RunKey, nominal_text
+from duly.schedule.keys import RunKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.ask import Value
-    from duly.ledger.records import Job
     from duly.schedule.occurrence import Occurrence
 
 ONCE_IF_UNCHANGED = Statement(
@@ -74,50 +71,12 @@ async def once(key: RunKey, claimer: Claimer) -> bool:
 
 
 async def _once_by_key(key: RunKey, claimer: Claimer) -> bool:
-    await count(ADD_JOB, name=key.job, **{**DEFAULTS, "contract": "transactional"})
-    known = await _line_for(key)
-    series, nominal, occurrence = await _place(known, key)
-    run, seen = await find_revision(series, nominal, key.revision)
-    return await _once(known, run, seen, claimer, occurrence=occurrence, horizon=series.horizon)
-
-
-async def _line_for(key: RunKey) -> Known:
-    known = await _found(key)
-    if known.line is None:
-        if known.job.roster == "closed":
-            raise UnknownScope(f"{key.job} has a closed roster, and {key.scope!r} is not in it")
-        await count(ADD_LINE, job=known.job.id, scope=key.scope)
-        known = await _found(key)
-    return known
-
-
-async def _found(key: RunKey) -> Known:
-    known = await find(key.job, key.scope)
-    assert known is not None  # added in this transaction
-    return known
-
-
-async def _place(known: Known, key: RunKey) -> tuple[Series, int, Occurrence | None]:
-    """The series and nominal of a key, checked against the schedule where one is known."""
-    assert known.line is not None
-    if key.adhoc:
-        series = await series_of(known.line.id, "", "adhoc")
-        return series, await adhoc_nominal(series, key.adhoc), None
-    version = known.version
-    if version is not None and (version.zone, version.grain) != (key.zone, key.grain):
-        raise WindowInvalid(
-            f"{key.job} counts by {version.grain} in {version.zone}, not by {key.grain} in {key.zone}; "
-            "write the key as the schedule in force does"
-        )
-    series = await series_of(known.line.id, key.zone, key.grain)
-    if version is None:
-        return series, key.nominal, None
-    known = await _found(key)  # with its series
-    spells = await spells_of(known)
-    occurrence = find_nominal(spells, key.nominal)
-    if occurrence is None:
-        lookup(spells, nominal_text(key.grain, key.nominal, key.zone))  # raises, and names the nearest windows
-    return series, key.nominal, occurrence
+    known = await declare(Declaration(key.job, key.scope, by=claimer.owner), unscheduled=True)
+    if isinstance(known, (Refused, Misuse)):
+        raise known
+    place = await place_of(known, key)
+    run, seen = await find_revision(place.series, place.nominal, key.revision)
+    return await _once(known, run, seen, claimer, occurrence=place.occurrence, horizon=place.series.horizon)
 
 
 async def _once(
@@ -128,7 +87,7 @@ async def _once(
             raise BelowHorizon
         if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
             raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
-    elif await _complete_or_refuse(known.job, seen, claimer):
+    elif await _complete_or_refuse(seen, claimer):
         return False
     written: dict[str, Value] = {
         **run_parameters(run),
@@ -162,7 +121,7 @@ async def _once(
     return True
 
 
-async def _complete_or_refuse(job: Job, seen: Run, claimer: Claimer) -> bool:
+async def _complete_or_refuse(seen: Run, claimer: Claimer) -> bool:
     """Whether the run is complete already. Raises where the caller's effect must not run."""
     if payload_differs(seen, claimer.payload):
         raise PayloadConflict
@@ -178,7 +137,7 @@ async def _complete_or_refuse(job: Job, seen: Run, claimer: Claimer) -> bool:
         case states.RUNNING:
             if not await gone(seen):
                 raise RunBusy
-            if ending_when_gone(job, seen, await now()).state == states.UNKNOWN:
+            if ending_when_gone(seen, await now()).state == states.UNKNOWN:
                 raise OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
     if not states.allowed("once", seen.state):
         raise NotAllowed

@@ -23,6 +23,7 @@ from duly.ledger.records import (
     RunId,
 )
 from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
+from duly.ledger.spells import find_nominal, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, take
 from duly.ledger.windows import move, open_window
 from duly.records import record
@@ -90,9 +91,7 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
         return Idle(known, None, None, writes=True)
     instant = await now()
     due = await owed(known, as_of=instant if as_of is None else as_of)
-    workable = [
-        run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(known, run, instant)
-    ]
+    workable = [run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(run, instant)]
     if not workable and not due.changes_the_ledger:
         return Idle(known, _standing(known, due.rows, due), due.next_due)
     holder = await _holder_in_the_way(known)
@@ -126,7 +125,7 @@ def _in_order(known: Known, rows: list[Run]) -> list[Run]:
     return rows[:1] if known.job.ordered else rows
 
 
-async def _workable(known: Known, run: Run, instant: int) -> bool:
+async def _workable(run: Run, instant: int) -> bool:
     """Whether a claim of this run could succeed now, or would find its holder gone."""
     match run.state:
         case states.OPEN:
@@ -144,12 +143,10 @@ async def claim_next(
     *,
     as_of: int | None,
     tried: frozenset[RunId],
-    only: RunId | None = None,
 ) -> Taken | Idle | Refused | Misuse:
     """Register, open and drop what is owed, and take the oldest run that can be worked and was not tried yet.
 
-    One transaction. With `only`, no other run is taken. Runs found with their holder gone are ended by contract on the
-    way, so that any poke tells.
+    One transaction. Runs found with their holder gone are ended by contract on the way, so that any poke tells.
     """
     known = await declare(declared)
     if isinstance(known, (Refused, Misuse)):
@@ -162,10 +159,10 @@ async def claim_next(
         key=lambda run: (run.due or 0, run.series, run.nominal),
     )
     for run in _in_order(known, rows):
-        if run.id in tried or only not in (None, run.id) or not await _workable(known, run, instant):
+        if run.id in tried or not await _workable(run, instant):
             continue
-        if run.state == states.RUNNING and ending_when_gone(known.job, run, instant).state == states.UNKNOWN:
-            await end_gone(known.job, run)
+        if run.state == states.RUNNING and ending_when_gone(run, instant).state == states.UNKNOWN:
+            await end_gone(run)
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
@@ -174,6 +171,22 @@ async def claim_next(
             return Idle(known, await look(answer.run), due.next_due)
     standing = _standing(known, rows, due)
     return Idle(known, None if standing is None else await _seen(standing.id), due.next_due)
+
+
+async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Taken | Idle | Refused | Misuse:
+    """Take a run that was attempted once more; nothing else is opened, and nothing dropped."""
+    known = await declare(declared)
+    if isinstance(known, (Refused, Misuse)):
+        return known
+    # An inline attempt that failed took the row of its window with it.
+    gone_too = await look(run) is None
+    occurrence = find_nominal(await spells_of(known), run.nominal) if gone_too else None
+    assert known.series is not None
+    answer = await take(known, known.series, occurrence, run, claimer, heed_retry_time=True)
+    next_due = None if known.line is None else known.line.next_due
+    if isinstance(answer, Claim):
+        return Taken(known, await key_of(run), answer, await _seen(run), next_due)
+    return answer if isinstance(answer, (Refused, Misuse)) else Idle(known, await look(run), next_due)
 
 
 async def _seen(run: RunId) -> Run:
@@ -203,15 +216,8 @@ async def write_down(known: Known, due: Owed, by: str) -> None:
     for run in due.dropped_rows:
         if await count(DROP_IF_FREE, **run_parameters(run.id), cause=cause):
             await tell("skipped", run=run.id, by=by, detail=cause)
-    if due.dropped_from is not None:
-        await count(
-            SKIP_RANGE,
-            series=known.series.id,
-            first=due.dropped_from,
-            beyond=due.dropped_beyond,
-            reason=cause,
-            by=by,
-        )
+    for span in due.dropped:
+        await count(SKIP_RANGE, series=known.series.id, first=span.first, beyond=span.beyond, reason=cause, by=by)
     for run in due.moved:
         await move(known, run, by)
     for occurrence in due.fresh:

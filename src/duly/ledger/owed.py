@@ -6,6 +6,8 @@ policy drops. The same function answers for `exec`, for `catch_up()` and for a d
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from duly.ledger import states
 from duly.ledger.ask import Statement, every, one
 from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Line, Run, Series
@@ -53,8 +55,16 @@ select from_nominal, to_nominal
 
 NEWEST_DUE = Statement(
     "newest_due",
-    "select nominal from duly_run where series = :series and due <= :as_of order by nominal desc limit 1",
+    "select nominal from duly_run where series = :series and due <= :as_of order by due desc limit 1",
 )
+
+
+@record
+class Range:
+    """Half-open, in nominals."""
+
+    first: int
+    beyond: int
 
 
 @record
@@ -64,8 +74,7 @@ class Owed:
     rows: list[Run]
     fresh: list[Occurrence]
     dropped_rows: list[Run]
-    dropped_from: int | None  # windows without a row are dropped from this nominal …
-    dropped_beyond: int | None  # … to this one, exclusive
+    dropped: list[Range]  # windows without a row that are dropped
     opened_until: int
     next_due: int | None
     moved: list[Run]  # opened ahead of time, not sealed yet, and the zone's rules mean something else now
@@ -73,7 +82,7 @@ class Owed:
 
     @property
     def changes_the_ledger(self) -> bool:
-        return bool(self.fresh or self.dropped_rows or self.dropped_from is not None or self.moved)
+        return bool(self.fresh or self.dropped_rows or self.dropped or self.moved)
 
 
 async def owed(known: Known, *, as_of: int) -> Owed:
@@ -84,7 +93,7 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     unsettled = [run for run in open_ones if _due_by(run, as_of)]
     if not open_ones and line.opened_until is not None and nothing_due_yet(known, as_of):
         # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.
-        return Owed([], [], [], None, None, line.opened_until, line.next_due, [])
+        return Owed([], [], [], [], line.opened_until, line.next_due, [])
     spell = spell_in_force(known)
     series = known.series
     assert series is not None
@@ -93,14 +102,13 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     fresh = await without_rows(series, coming.occurrences)
     newest = await _newest_nominal(spell, series, as_of)
     if known.job.catch_up == "each":
-        return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due, moved, newest)
+        return Owed(unsettled, fresh, [], [], coming.until, coming.next_due, moved, newest)
     kept: list[Run] = []
     dropped: list[Run] = []
     for run in unsettled:
         stays = _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)
         (kept if stays else dropped).append(run)
-    first, beyond = coming.dropped or (None, None)
-    return Owed(kept, fresh, dropped, first, beyond, coming.until, coming.next_due, moved, newest)
+    return Owed(kept, fresh, dropped, coming.dropped, coming.until, coming.next_due, moved, newest)
 
 
 def nothing_due_yet(known: Known, as_of: int) -> bool:
@@ -135,7 +143,7 @@ async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | Non
 @record
 class _Coming:
     occurrences: list[Occurrence]
-    dropped: tuple[int, int] | None
+    dropped: list[Range]
     until: int
     next_due: int | None
 
@@ -146,7 +154,7 @@ def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int)
     admitted = (o for o in spell.after(since) if o.nominal >= series.horizon)
     first = next(admitted, None)
     if first is None or first.due > as_of or _ended(line, first.due):
-        return _Coming([], None, since, None if first is None else first.due)
+        return _Coming([], [], since, None if first is None else first.due)
     if policy == "each":
         batch = [first]
         following = next(admitted, None)
@@ -155,11 +163,41 @@ def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int)
                 break
             batch.append(following)
             following = next(admitted, None)
-        return _Coming(batch, None, batch[-1].due, None if following is None else following.due)
+        return _Coming(batch, [], batch[-1].due, None if following is None else following.due)
     newest = next(o for o in spell.before(as_of) if not _ended(line, o.due))
-    dropped = (first.nominal, newest.nominal) if first.nominal < newest.nominal else None
+    dropped = dropped_ranges(spell, first, newest) if first.due < newest.due else []
     following = next(spell.after(newest.due), None)
     return _Coming([newest], dropped, newest.due, None if following is None else following.due)
+
+
+def dropped_ranges(spell: Spell, first: Occurrence, newest: Occurrence) -> list[Range]:
+    """Ranges of nominals over the windows due from `first` on and before `newest`, and over no other. Pure.
+
+    In time windows are in the order of their due; in the night on which clocks go back that is not the order of their
+    nominals, and a range from 01:15 to 02:45 would speak for 02:00~2, which has not come yet. So ranges are cut at every
+    nominal of a window near their ends that is not dropped.
+    """
+    near = 2 * DAY
+    beginning = [first, *_due_within(spell, first.due, min(first.due + near, newest.due - 1))]
+    ending = _due_within(spell, max(beginning[-1].due, newest.due - near), newest.due - 1)
+    dropped = sorted(o.nominal for o in (*beginning, *ending))
+    others = [
+        *_due_within(spell, first.due - near, first.due - 1),
+        newest,
+        *_due_within(spell, newest.due, newest.due + near),
+    ]
+    kept = sorted(o.nominal for o in others)
+    ranges: list[Range] = []
+    for nominal in dropped:
+        beyond = next((other for other in kept if other > nominal), nominal + 1)
+        if ranges and ranges[-1].beyond == beyond:
+            continue  # no window that is kept lies between it and the one before
+        ranges.append(Range(nominal, beyond))
+    return ranges
+
+
+def _due_within(spell: Spell, after: int, until: int) -> list[Occurrence]:
+    return list(takewhile(lambda o: o.due <= until, spell.after(after)))
 
 
 def _ended(line: Line, due: int) -> bool:

@@ -29,7 +29,7 @@ class Job:
     contract: str
     remembers: int | None
     clean_exits: str
-    retries: int
+    retries: int | None
     retry_delay: int
     retry_ceiling: int
     grace: int | None
@@ -152,6 +152,7 @@ class Run:
     owner: str | None
     trigger: str | None
     zone_facts: int | None
+    remembers: int | None
 
     @property
     def id(self) -> RunId:
@@ -165,7 +166,7 @@ class Run:
 RUN_COLUMNS = """r.series, r.nominal, r.revision, r.state, r.fence, r.due, r.window_start, r.window_end,
        r.resolution, r.version, r.opened_at, r.payload, r.failures, r.retry_at, r.asked_at, r.settled_at, r.was,
        r.cause, r.first_started_at, r.attempt_id, r.started_at, coalesce(n.until, r.lease_until), r.contract,
-       r.owner, r.trigger, r.zone_facts"""
+       r.owner, r.trigger, r.zone_facts, r.remembers"""
 
 # A renewal counts only for the attempt that made it; a later attempt starts from the lease in its run's row.
 LEASES = """left join duly_renewal n
@@ -202,6 +203,7 @@ class Claim:
     trigger: str
     failures: int
     first_started_at: int
+    remembers: int | None = None
 
 
 @record

@@ -39,7 +39,7 @@ DEFAULTS: dict[str, Value] = {
     "contract": "external",
     "remembers": None,
     "clean_exits": "",
-    "retries": 0,
+    "retries": None,
     "retry_delay": MINUTE,
     "retry_ceiling": HOUR,
     "grace": None,
@@ -147,13 +147,18 @@ FIND_ADHOC = Statement("find_adhoc", "select nominal from duly_adhoc where serie
 
 @record
 class Declaration:
-    """What a caller says that a job is. `policies` holds the columns of duly_job that it names, and no others."""
+    """What a caller says that a job is. `policies` holds the columns of duly_job that it names, and no others.
+
+    `defaults` are for a job that is seen for the first time; `scopes` is the roster that the caller closes it to.
+    """
 
     job: str
     scope: str = ""
     schedule: Schedule | None = None
     policies: dict[str, Value] = {}  # noqa: RUF012  a record never changes its fields
     by: str = ""
+    defaults: dict[str, Value] = {}  # noqa: RUF012
+    scopes: tuple[str, ...] | None = None
 
 
 def schedule_of(version: Version) -> Schedule:
@@ -230,7 +235,7 @@ def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse |
             f"{declared.job} is declared as: {declared.schedule.words()}; in force is version {known.version.number}: "
             f"{known.version.words}. Nothing was run"
         )
-    if known.line is None and known.job.roster == "closed":
+    if known.line is None and known.job.roster == "closed" and declared.scope not in (declared.scopes or ()):
         return UnknownScope(f"{declared.job} has a closed roster, and {declared.scope!r} is not in it")
     return None
 
@@ -302,7 +307,7 @@ async def _found(declared: Declaration) -> Known:
 
 
 async def _add_job(declared: Declaration) -> None:
-    await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.policies})
+    await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.defaults, **declared.policies})
     known = await _found(declared)
     words = "without a schedule" if declared.schedule is None else declared.schedule.words()
     await tell("job_registered", job=known.job.id, by=declared.by, detail=words)

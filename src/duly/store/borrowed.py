@@ -43,7 +43,7 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledg
         finally:
             _keep_driver_in_step(connection)
     except sqlite3.Error as e:
-        if "no such table: duly_" in str(e):
+        if "no such table: duly_" in str(e) or "no such table: main.duly_" in str(e):
             raise NoLedger(
                 f"{path or 'this database'} holds no ledger; make one beforehand, once, with duly.sqlite({path!r})"
             ) from e
@@ -56,7 +56,8 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledg
 def _file_of(connection: sqlite3.Connection) -> str:
     """The file of the main database; empty for one in memory. Takes no lock."""
     cursor = sqlite3.Cursor(connection)
-    return next((row[2] or "" for row in cursor.execute("pragma database_list") if row[1] == "main"), "")
+    path = next((row[2] or "" for row in cursor.execute("pragma database_list") if row[1] == "main"), "")
+    return os.path.realpath(path) if path else ""
 
 
 def _same_file(path: str, ledger_path: str) -> bool:
@@ -90,8 +91,8 @@ def _keep_driver_in_step(connection: sqlite3.Connection) -> None:
 def _answers(connection: sqlite3.Connection, path: str) -> Answers:
     """Answers on a caller's connection. A write comes first: whoever has read may be refused when it wants to write."""
     cursor = sqlite3.Cursor(connection)
-    cursor.execute("update duly_meta set value = value where name is null")
-    facts = dict(cursor.execute("select name, value from duly_meta").fetchall())
+    cursor.execute("update main.duly_meta set value = value where name is null")
+    facts = dict(cursor.execute("select name, value from main.duly_meta").fetchall())
     if int(facts["min_writer"]) > SCHEMA:
         raise LedgerTooNew
     return Answers(connection, path, clock_by_hand=facts["clock"] == "hand")

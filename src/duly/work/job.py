@@ -12,7 +12,7 @@ from duly.ledger.address import scopes_of
 from duly.ledger.complete import complete_or_raise
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Taken, claim_next, peek
+from duly.ledger.open import Taken, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -153,7 +153,7 @@ class Job(Generic[Tx]):
                     if not isinstance(taken, Taken):
                         return
                     tried |= {taken.run.id}
-                    again = partial(ask, only=taken.run.id)
+                    again = partial(claim_again, declared, taken.run.id)
                     try:
                         done.append(self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again))
                     except Exception as e:

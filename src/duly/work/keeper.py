@@ -7,6 +7,7 @@ told, at once.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -24,12 +25,17 @@ class LeaseKeeper:
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
+        self._pid = os.getpid()
         self._changed = threading.Condition()
         self._kept: dict[bytes, _Kept] = {}
         self._thread: threading.Thread | None = None
 
     def keep(self, claim: Claim, lost: Callable[[], None]) -> None:
         """Renew the claim's lease from now on; call `lost` once if another attempt has taken the run over."""
+        if (
+            self._pid != os.getpid()
+        ):  # forked: the claims of the parent are not ours to renew, nor its thread to wait for
+            self.__init__(self._store)  # type: ignore[misc]  # as new
         with self._changed:
             self._kept[claim.attempt_id] = _Kept(claim, lost, claim.started_at + claim.lease // 3)
             if self._thread is None or not self._thread.is_alive():

@@ -13,7 +13,7 @@ from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, has_completed, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named
-from duly.ledger.open import Idle, Taken, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, NotDue
 from duly.ledger.register import schedule_of
 from duly.ledger.take import look, renew
@@ -243,10 +243,7 @@ class Poke:
             return None
         if deadline is not None and self._store.now() >= deadline:  # the host was suspended meanwhile
             return None
-        tried = frozenset(self.reports) - {work.claim.run}
-        pulse, answer = self._claiming(
-            lambda claimer: claim_next(self._declared, claimer, as_of=retry_at, tried=tried, only=work.claim.run)
-        )
+        pulse, answer = self._claiming(lambda claimer: claim_again(self._declared, work.claim.run, claimer))
         if not isinstance(answer, Taken):
             pulse.stop()
             return None

@@ -28,7 +28,7 @@ create table duly_job (
     contract      text    not null check (contract in ('transactional', 'idempotent', 'external')),
     remembers     integer,                    -- idempotent: how long the destination deduplicates; null: for ever
     clean_exits   text    not null,           -- exit codes that prove that nothing happened, '75,111'
-    retries       integer not null,
+    retries       integer,                    -- null: not declared
     retry_delay   integer not null,           -- before the first retry; doubles
     retry_ceiling integer not null,
     grace         integer,                    -- null: a tenth of the period, at most an hour
@@ -123,7 +123,8 @@ create table duly_run (
     attempt_id       blob,                    -- the newest attempt
     started_at       integer,
     lease_until      integer,
-    contract         text,
+    contract         text,                    -- sealed with the attempt, and so is how long its destination remembers
+    remembers        integer,
     owner            text,
     trigger          text,
     primary key (series, nominal, revision)
@@ -241,3 +242,33 @@ select j.name as job, l.scope, s.zone, s.grain, a.id as adhoc,
   join duly_line l on l.id = s.line
   join duly_job j on j.id = l.job
   left join duly_adhoc a on a.series = r.series and a.nominal = r.nominal;
+
+-- For jobs in any language: complete the run in the transaction that carries its effect, on the same database.
+--   insert into duly_complete (attempt_id, attempt) values ($DULY_ATTEMPT_ID, $DULY_ATTEMPT)
+-- It fails, and rolls the whole transaction back, when the claim is gone (I2).
+create view duly_complete as
+select lower(hex(attempt_id)) as attempt_id, fence as attempt
+  from duly_run
+ where state in ('running', 'unknown');
+
+create trigger duly_complete_run instead of insert on duly_complete
+begin
+    insert into duly_attempt (series, nominal, revision, number, attempt_id, started_at, ended_at, outcome,
+           contract, owner, trigger, error)
+    select r.series, r.nominal, r.revision, r.fence, r.attempt_id, r.started_at,
+           coalesce((select at from duly_clock), cast((julianday('now') - 2440587.5) * 86400000000 as integer)),
+           'completed', r.contract, r.owner, r.trigger, null
+      from duly_run r
+     where r.state in ('open', 'running', 'failed', 'unknown') and r.state in ('running', 'unknown')
+       and lower(hex(r.attempt_id)) = replace(lower(new.attempt_id), '-', '')
+       and r.fence = cast(new.attempt as integer);
+    select raise(rollback, 'duly: another attempt took this run over, or it has already ended; nothing was committed')
+     where changes() = 0;
+    update duly_run
+       set state = 'completed', cause = null,
+           settled_at = coalesce((select at from duly_clock),
+                                 cast((julianday('now') - 2440587.5) * 86400000000 as integer))
+     where state in ('open', 'running', 'failed', 'unknown') and state in ('running', 'unknown')
+       and lower(hex(attempt_id)) = replace(lower(new.attempt_id), '-', '')
+       and fence = cast(new.attempt as integer);
+end;
