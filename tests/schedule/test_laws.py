@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from duly.schedule import spec
-from duly.schedule.keys import nominal_text
+from duly.schedule.keys import RunKey, nominal_text, parse_key
 from duly.schedule.resolver import boundaries_after
 from duly.schedule.spec import Schedule, from_spec
 from duly.times import SECOND, Zone
@@ -84,6 +84,19 @@ def test_an_occurrence_is_found_by_its_nominal_and_by_its_name(given: tuple[Sche
     for occurrence in islice(schedule.after(instant), 6):
         assert schedule.find(occurrence.nominal) == occurrence
         assert schedule.lookup(nominal_text(schedule.grain, occurrence.nominal, schedule.zone)) == occurrence
+
+
+@LAWS
+@given(schedules_and_instants(), st.sampled_from(("", "acme", "a/b [1]")))
+def test_a_key_names_its_occurrence_and_the_occurrence_its_key(given: tuple[Schedule, int], scope: str) -> None:
+    schedule, instant = given
+
+    for occurrence in islice(schedule.after(instant), 6):
+        text = str(RunKey("export", scope, schedule.grain, occurrence.nominal, schedule.zone))
+        key = parse_key(text)
+        assert schedule.find(key.nominal) == occurrence
+        assert str(key) == text
+        assert (key.job, key.scope, key.grain, key.zone) == ("export", scope, schedule.grain, schedule.zone)
 
 
 @LAWS

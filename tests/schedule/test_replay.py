@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from duly.records import record
+from duly.records import record, replace
 from duly.schedule import spec
-from duly.schedule.facts import chained, disagreement, fingerprint
+from duly.schedule.facts import disagreement, fingerprint
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.spec import Schedule
 from duly.testing.releases import reading
-from duly.times import DAY, Zone, parse_instant
+from duly.times import Zone, parse_instant
 
 # Until when a host that is three weeks late reads each release.
 READ_UNTIL = {
@@ -71,8 +71,8 @@ class Book:
         for found in takewhile(lambda o: o.start <= now, schedule.after(begin)):
             if found.nominal in self.windows:
                 continue
-            before = max((o.end for o in self.windows.values()), default=None)
-            self.windows[found.nominal] = chained(found, before=before, after=None)
+            start = max((o.end for o in self.windows.values()), default=found.start)
+            self.windows[found.nominal] = replace(found, start=start)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: s.words()[:40])
@@ -114,13 +114,4 @@ def test_two_hosts_with_two_releases_agree_through_what_is_stored(releases: dict
 
     assert one != other, "so that the two are looked at"
     assert disagreement(stored.start, stored.end, here)
-    assert chained(following, before=stored.end, after=None).start == stored.end
-    assert chained(here, before=None, after=None) == here
-
-
-def test_what_is_chained_between_two_stored_windows_fills_the_time_between() -> None:
-    found = spec.daily("UTC").lookup("2026-10-05")
-
-    moved = chained(found, before=found.start + 1, after=found.end + DAY)
-
-    assert (moved.start, moved.end, moved.due) == (found.start + 1, found.end + DAY, found.end + DAY)
+    assert following.start != stored.end, "so that the stored end has to be adopted"

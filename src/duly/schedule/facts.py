@@ -8,7 +8,7 @@ windows.
 
 from __future__ import annotations
 
-from duly.records import record, replace
+from duly.records import record
 from duly.schedule.resolver import bisect_change
 from duly.times import HOUR, SECOND, Zone, instant_text
 
@@ -145,13 +145,3 @@ def disagreement(start: int, end: int, found: Occurrence | None) -> str:
         if stored != here
     ]
     return "; ".join(said)
-
-
-def chained(found: Occurrence, *, before: int | None, after: int | None) -> Occurrence:
-    """A window that is not sealed, as it is to be stored: it starts at the stored end of the window before it, and ends at the
-    stored start of the one after it, where these exist. So time stays tiled whatever new rules say (I9).
-    """
-    start, end = found.start if before is None else before, found.end if after is None else after
-    if (start, end) == (found.start, found.end):
-        return found
-    return replace(found, start=start, end=end, due=max(found.due, end) if found.due >= found.end else found.due)
