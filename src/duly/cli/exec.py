@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from duly.cli.codes import INTERRUPTED, OUR_BUG, USAGE, code_of
+from duly.cli.codes import DONE, INTERRUPTED, OUR_BUG, TRY_AGAIN, UNKNOWN, USAGE, WAITS_FOR_A_PERSON, code_of
 from duly.cli.complain import complain, say
 from duly.cli.ledgers import open_or_make_ledger
 from duly.cli.schedule_flags import FLAGS, host_zone, line_with, schedule_given
@@ -130,7 +130,7 @@ def run(argv: Sequence[str]) -> int:
     typed = argv[: _end_of_flags(argv)]
     if not argv or "-h" in typed or "--help" in typed:
         print(usage())
-        return 0 if argv else 64
+        return DONE if argv else USAGE
     teller = Teller(loud=_is_loud(typed), quiet="-q" in typed or "--quiet" in typed)
     try:
         return _run(parse(argv), teller)
@@ -305,7 +305,7 @@ def _exit_codes(text: str) -> str:
     for code in codes:
         if not (code.isascii() and code.isdigit() and 1 <= int(code) <= 192):
             raise Misuse(f"--clean-exits: {code!r} is not an exit code between 1 and 192")
-        if int(code) == 80:
+        if int(code) == UNKNOWN:
             raise Misuse("--clean-exits: 80 is how a command says that its outcome is unknown")
     return ",".join(codes)
 
@@ -454,7 +454,7 @@ def code_of_poke(reports: Collection[Report], others: Collection[tuple[int, str]
         if code:
             return code, why
     if reports:
-        return 0, "completed"
+        return DONE, "completed"
     return next(iter(others), (0, "nothing owed"))
 
 
@@ -462,12 +462,12 @@ def code_of_standing(standing: Run) -> tuple[int, str]:
     """The code of a run that was not worked, and why it was not."""
     match standing.state:
         case states.UNKNOWN:
-            return 80, "outcome unknown"
+            return UNKNOWN, "outcome unknown"
         case states.FAILED if standing.retry_at is None:
-            return 79, "failed, waits for a person"
+            return WAITS_FOR_A_PERSON, "failed, waits for a person"
         case states.FAILED:
-            return 75, "failed, its retry time has not come"
-    return 75, "another attempt holds it"
+            return TRY_AGAIN, "failed, its retry time has not come"
+    return TRY_AGAIN, "another attempt holds it"
 
 
 def _code_of(error: DulyError) -> int:
@@ -475,7 +475,7 @@ def _code_of(error: DulyError) -> int:
     if isinstance(error, RunSkipped):
         return 0
     if isinstance(error, LedgerUnavailable) and not isinstance(error, (LedgerUnwritable, LedgerCorrupt)):
-        return 75
+        return TRY_AGAIN
     if isinstance(error, NotAllowed):
         return USAGE
     return code_of(error)
@@ -563,7 +563,7 @@ class Teller:
 
     def standing(self, standing: Run, key: RunKey, code: int, why: str) -> None:
         """Say why the newest run was not worked."""
-        if self._quiet and code == 75:
+        if self._quiet and code == TRY_AGAIN:
             return
         since = (
             "" if standing.started_at is None else f", attempt {standing.fence} of {instant_text(standing.started_at)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from time import monotonic
 
+from duly.codes import CANNOT_CREATE, CONFIGURATION, TAKEN_OVER, TIMED_OUT, UNKNOWN
 from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, OutcomeUnknown, Refused
 from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, has_completed, release_or_raise
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 
 EARLY = MINUTE  # a poke this much before a due time is taken for it: clocks differ
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is looked at again
-
-# exec's own codes (CLI.md). They appear only when the child did not run, or when its result may not be trusted.
-CANNOT_CREATE, TRY_AGAIN, CONFIGURATION, UNKNOWN, TAKEN_OVER, TIMED_OUT = 73, 75, 78, 80, 81, 124
 
 
 @record
