@@ -188,6 +188,8 @@ def judge_absent(
     """What to say of a window without a row. Pure. `skipped` is the reason of the range that it lies in."""
     if skipped is not None:
         return Verdict(SKIPPED, note=skipped)
+    if occurrence.off:
+        return Verdict(SKIPPED, note=occurrence.off)
     if occurrence.nominal < series.horizon:
         return Verdict(PRUNED, note="settled long ago; its record was pruned")
     if occurrence.due > instant:

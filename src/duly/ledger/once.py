@@ -96,6 +96,8 @@ async def _once(
         "trigger": claimer.trigger,
     }
     if seen is None:
+        if occurrence is not None and occurrence.off:
+            raise RunSkipped(f"this window is skipped ({occurrence.off})")
         await open_window(known, run, occurrence)
     seen_fence = 0 if seen is None else seen.fence
     won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen_fence)

@@ -17,6 +17,10 @@ from duly.records import record
 from duly.schedule.occurrence import Occurrence
 from duly.times import DAY
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 # How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
 OPEN_AT_ONCE = 2_000
 
@@ -134,7 +138,7 @@ def _stays_owed(run: Run) -> bool:
 
 async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | None:
     """The newest window that is due: of the version in force, else the last that an earlier version opened."""
-    newest = next(spell.before(as_of), None)
+    newest = next((o for o in spell.before(as_of) if not o.off), None)
     if newest is not None or spell.since is None:
         return None if newest is None else newest.nominal
     return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
@@ -159,15 +163,26 @@ def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int)
         batch = [first]
         following = next(admitted, None)
         while following is not None and following.due <= as_of and not _ended(line, following.due):
-            if len(batch) == OPEN_AT_ONCE:
+            # Where a calendar moves them several may be due at once: those are opened together, or some never.
+            if len(batch) >= OPEN_AT_ONCE and following.due > batch[-1].due:
                 break
             batch.append(following)
             following = next(admitted, None)
         return _Coming(batch, [], batch[-1].due, None if following is None else following.due)
-    newest = next(o for o in spell.before(as_of) if not _ended(line, o.due))
-    dropped = dropped_ranges(spell, first, newest) if first.due < newest.due else []
-    following = next(spell.after(newest.due), None)
-    return _Coming([newest], dropped, newest.due, None if following is None else following.due)
+    kept = _newest_to_work(o for o in spell.before(as_of) if since < o.due and not _ended(line, o.due))
+    dropped = dropped_ranges(spell, first, kept[0]) if first.due < kept[0].due else []
+    following = next(spell.after(kept[-1].due), None)
+    return _Coming(kept, dropped, kept[-1].due, None if following is None else following.due)
+
+
+def _newest_to_work(newest_first: Iterator[Occurrence]) -> list[Occurrence]:
+    """The newest window that is no day off, with the days off after it, which are skipped for a reason of their own."""
+    kept: list[Occurrence] = []
+    for occurrence in newest_first:
+        kept.append(occurrence)
+        if not occurrence.off:
+            break
+    return kept[::-1]
 
 
 def dropped_ranges(spell: Spell, first: Occurrence, newest: Occurrence) -> list[Range]:

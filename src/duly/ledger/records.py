@@ -63,13 +63,14 @@ class Version:
     lines: str
     interval: int
     anchor: int
+    calendar: str
     words: str
     effective_from: int
 
 
 VERSION_COLUMNS = """v.number, v.label, v.kind, v.zone, v.grain, v.gap, v.fold, v.at, v."offset", v.lines,
-       v."interval", v.anchor, v.words, v.effective_from"""
-VERSION_WIDTH = 14
+       v."interval", v.anchor, v.calendar, v.words, v.effective_from"""
+VERSION_WIDTH = 15
 
 
 @record

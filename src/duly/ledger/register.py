@@ -92,9 +92,9 @@ ADD_VERSION = Statement(
     "add_version",
     """
 insert into duly_version (job, number, label, kind, zone, grain, gap, fold, at, "offset", lines, "interval", anchor,
-       words, effective_from, created_at, by, reason)
+       calendar, words, effective_from, created_at, by, reason)
 values (:job, :number, :label, :kind, :zone, :grain, :gap, :fold, :at, :offset, :lines, :interval, :anchor,
-       :words, :effective_from, {now}, :by, :reason)
+       :calendar, :words, :effective_from, {now}, :by, :reason)
 """,
 )
 
@@ -163,6 +163,15 @@ class Declaration:
 
 def schedule_of(version: Version) -> Schedule:
     """The schedule that a version holds."""
+    if not version.calendar:
+        return _without_calendar(version)
+    from duly.schedule.calendar import parse_on_calendar  # few jobs have one
+
+    on = parse_on_calendar(version.calendar)
+    return _without_calendar(version).on(on.calendar, on.policy)
+
+
+def _without_calendar(version: Version) -> Schedule:
     if version.kind == "every":
         return every(version.interval, anchor=version.anchor)
     if version.kind == "cron":
@@ -196,6 +205,7 @@ def version_columns(schedule: Schedule) -> dict[str, Value]:
         "lines": "\n".join(lines),
         "interval": schedule.interval,
         "anchor": schedule.anchor,
+        "calendar": "" if schedule.calendar is None else str(schedule.calendar),
     }
 
 

@@ -25,7 +25,7 @@ from duly.ledger.records import (
     RunId,
     Series,
 )
-from duly.ledger.windows import notice_drift, open_window
+from duly.ledger.windows import notice_drift, open_window, skip_day_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,6 +252,9 @@ async def take(
             return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
     if seen is None:
         await open_window(known, run, occurrence)
+        if occurrence is not None and occurrence.off:
+            await skip_day_off(run, occurrence.off, claimer.owner)
+            return RunSkipped(f"this window was skipped ({occurrence.off}); `duly unskip` it to run it")
     else:
         await notice_drift(known, seen, claimer.owner)
     return await _claim(known, run, seen, claimer, named=not heed_retry_time)

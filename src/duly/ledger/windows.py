@@ -116,6 +116,12 @@ async def open_window(known: Known, run: RunId, occurrence: Occurrence | None) -
     return bool(await count(OPEN_IF_ABSENT, series=run.series, nominal=run.nominal, **described))
 
 
+async def skip_day_off(run: RunId, cause: str, by: str) -> None:
+    """Settle the window of a day off: there is no hole where nothing is worked, but a run that says why."""
+    if await count(SKIP_IF_FREE, series=run.series, nominal=run.nominal, revision=run.revision, cause=cause):
+        await tell("skipped", run=run, by=by, detail=cause)
+
+
 _NOTHING_KNOWN: dict[str, Value] = dict.fromkeys(
     ("due", "window_start", "window_end", "resolution", "version", "zone_facts")
 )

@@ -56,6 +56,7 @@ create table duly_version (
     lines          text    not null,          -- cron lines, one a row of text
     "interval"     integer not null,
     anchor         integer not null,
+    calendar       text    not null,          -- policy, name and days off of a business calendar, or empty
     words          text    not null,
     effective_from integer not null,
     created_at     integer not null,
