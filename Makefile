@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && command -v "$$p" && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types contracts check bench clean
+.PHONY: help demo test lint format types contracts check bench histories clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,9 +40,12 @@ check: lint types contracts test  ## all of these
 bench: $(VENV)/installed  ## figures: what a start costs, and 64 jobs in one second
 	@for script in bench/*.py; do $(VENV)/bin/python "$$script" || exit; done
 
+histories: $(VENV)/developed  ## long runs over all zones, each going on where it stopped: windows tile; cron is as cronsim has it
+	@for campaign in tiling cronsim; do PYTHONTZPATH= $(VENV)/bin/python -m campaigns.$$campaign || exit; done
+
 clean:  ## remove what was made here
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .campaigns
+	find src tests bench campaigns examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- environments: made again when pyproject.toml changes ------------------------------------------------------------
 

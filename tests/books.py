@@ -79,6 +79,11 @@ class Book:
         """Declare the job again, for a scope."""
         return self.write(declare(self.declaration(name, scope)))
 
+    def adopt(self, name: str, schedule: Schedule) -> None:
+        """Declare a job with this schedule from now on."""
+        known = self._declared[name]
+        self._declared[name] = Declaration(name, known.scope, schedule, known.policies, known.by)
+
     def declaration(self, name: str = "export", scope: str = "") -> Declaration:
         known = self._declared[name]
         return Declaration(name, scope, known.schedule, known.policies, known.by)

@@ -5,14 +5,37 @@ from __future__ import annotations
 import os
 import zoneinfo
 from collections.abc import Iterator
+from pathlib import Path
 
+import hypothesis
 import pytest
 
+from duly.testing.releases import ReleaseMissing, release
 from tests.servers import MACHINES_OWN, Server, answers, from_wheel
+
+# A busy machine is no fault of a law: nothing is timed here.
+hypothesis.settings.register_profile("laws", deadline=None)
+hypothesis.settings.load_profile("laws")
 
 # What tests know of zones is true of one release; the variable is for the processes that a test starts.
 os.environ["PYTHONTZPATH"] = ""
 zoneinfo.reset_tzpath(())
+
+
+RELEASES = [
+    line
+    for line in (Path(__file__).parent / "tzdata-releases.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+
+
+@pytest.fixture(scope="session")
+def releases() -> dict[str, Path]:
+    """The zone files of each pinned release of the database of zones, oldest first: for what must hold when rules change."""
+    try:
+        return {version: release(version) for version in RELEASES}
+    except ReleaseMissing as e:
+        pytest.skip(f"RELEASES OF TZDATA ARE MISSING, so drift between them is not tested here: {e}")
 
 
 @pytest.fixture(scope="session")

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from duly.errors import UnknownScope as UnknownScope
     from duly.errors import WindowInvalid as WindowInvalid
     from duly.errors import WrongLedger as WrongLedger
+    from duly.schedule.calendar import make_calendar as make_calendar
     from duly.schedule.catch_up import EACH as EACH
     from duly.schedule.catch_up import LATEST as LATEST
     from duly.schedule.spec import Schedule as Schedule
@@ -78,6 +79,7 @@ _HOMES = {
     "RunBusy RunFailed RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope "
     "WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
+    "duly.schedule.calendar": "make_calendar",
     "duly.schedule.catch_up": "EACH LATEST",
     "duly.schedule.spec": "Schedule cron daily every hourly monthly quarterly weekly yearly",
     "duly.work.claim": "Claim",

@@ -54,6 +54,17 @@ def civil_text(civil: int) -> str:
     return f"{year:04d}-{month:02d}-{day:02d}T{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
 
 
+def clock_seconds(text: str) -> int:
+    """The second of the day of a wall clock, `02:30` or `02:30:15`. Raises `ValueError`."""
+    parts = text.split(":")
+    if not text.isascii() or not 2 <= len(parts) <= 3 or any(len(part) != 2 or not part.isdigit() for part in parts):
+        raise ValueError(text)
+    hour, minute, second = int(parts[0]), int(parts[1]), int(parts[2]) if len(parts) == 3 else 0
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(text)
+    return hour * 3600 + minute * 60 + second
+
+
 # -- zones --------------------------------------------------------------------------------------------------------------
 
 
@@ -63,11 +74,15 @@ class Zone:
     `Zone("UTC")` answers without loading the database, or a datetime: most of a wrapper's start would go there.
     """
 
-    __slots__ = ("_info", "name")
+    __slots__ = ("_info", "_local", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._info: tzinfo | None = None if name == "UTC" else _zone_info(name)
+        if self._info is not None:
+            from datetime import datetime
+
+            self._local = datetime.fromtimestamp
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Zone) and self.name == other.name
@@ -82,9 +97,11 @@ class Zone:
         """Seconds east of UTC at an instant given in whole seconds since the epoch."""
         if self._info is None:
             return 0
-        offset = self.local(second * SECOND).utcoffset()
+        # The direct way is three times faster, and Windows does not have it before 1970.
+        local = self._local(second, self._info) if second >= 0 else self.local(second * SECOND)
+        offset = local.utcoffset()
         assert offset is not None  # a zone of the database always has one
-        return round(offset.total_seconds())
+        return offset.days * 86_400 + offset.seconds
 
     def offsets_of(self, civil: int) -> tuple[int, int]:
         """The offsets before and after (fold 0 and 1) that a civil second may be read with.
@@ -167,11 +184,13 @@ def parse_instant(text: str) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """A positive duration in microseconds, from `90s`, `15m`, `1h30m`, `2d`, `1w` or ISO 8601 `PT90M`, `P1DT2H`.
+    """A positive duration in microseconds, from `250ms`, `90s`, `15m`, `1h30m`, `2d`, `1w` or ISO 8601 `PT90M`, `P1DT2H`.
 
     Raises `TimeInvalid`. Months and years are refused: they have no fixed length.
     """
     compact = text.strip()
+    if compact[-2:].lower() == "ms" and compact[:-2].isascii() and compact[:-2].isdigit() and int(compact[:-2]):
+        return int(compact[:-2]) * 1000
     if compact[:1] in ("P", "p"):
         days, _, clock = compact[1:].upper().partition("T")
         if ("M" in days) or ("Y" in days) or (compact.upper().endswith("T")):

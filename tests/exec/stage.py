@@ -107,10 +107,12 @@ class Gate:
 class Running:
     """A `duly exec` that goes on."""
 
-    def __init__(self, words: Sequence[str], environ: dict[str, str], **options: Any) -> None:
+    def __init__(
+        self, words: Sequence[str], environ: dict[str, str], prefix: Sequence[str] = (), **options: Any
+    ) -> None:
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "duly", *words],
+            [*prefix, sys.executable, "-W", "error", "-m", "duly", *words],
             env=environ,
             encoding="utf-8",
             errors="replace",

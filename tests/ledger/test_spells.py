@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from duly.errors import NotAllowed
 from duly.ledger.spells import Spell, due_after, due_before, find_nominal
-from duly.ledger.versions import begun, refuse_same_name
+from duly.ledger.versions import refuse_same_name
 from duly.schedule import spec
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.spec import Schedule
+from duly.schedule.versions import edited
 from tests.schedule.strategies import ats, folds, gaps, instants, lines, passes, shifts, zones
 
 
@@ -32,18 +33,14 @@ def changes(draw: st.DrawFn) -> tuple[Schedule, Schedule, int]:
 
 
 def spells_of_change(old: Schedule, new: Schedule, instant: int) -> list[Spell]:
-    began = begun(Spell(old, 1, None, None), instant)
-    assume(began)
-    seam = began[-1].end
-    after = Spell(new, 2, seam, None)
-    first = next(after.after(seam), None)
-    assume(first is not None)  # 02:00 on the last Sunday of March is skipped each year
-    assert first is not None
+    spells = edited([Spell(old, 1, None, None)], new, instant)
+    assume(next(spells[1].after(instant), None) is not None)  # 02:00 on the last Sunday of March is skipped each year
+    assume(next(old.before(instant), None) is not None)
     try:
-        refuse_same_name(began[-1], first)
+        refuse_same_name(spells)
     except NotAllowed:
         assume(False)
-    return [Spell(old, 1, None, seam), after]
+    return spells
 
 
 @given(changes())

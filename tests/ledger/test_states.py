@@ -15,10 +15,10 @@ import pytest
 from duly.errors import DulyError
 from duly.ledger import states
 from duly.ledger.once import once
-from duly.ledger.open import open_window
 from duly.ledger.records import Claim, Claimer, RunId
 from duly.ledger.resolve import skip, unskip
 from duly.ledger.take import CLAIM_IF_FREE, LAPSE_IF_UNCHANGED, LOSE_IF_UNCHANGED, TAKE_OVER, run_parameters
+from duly.ledger.windows import open_window
 from duly.schedule.keys import parse_key
 from duly.work.identity import new_attempt_id
 from tests.books import LEASE, WORD, Book
@@ -39,8 +39,7 @@ class Story:
     def _absent(self) -> None: ...
 
     def _open(self) -> None:
-        self._running()
-        self.book.release(self.claim)
+        self.book.write(open_window(self.known, self.run, self.occurrence))
 
     def _running(self) -> None:
         self.claim = self.book.take()
@@ -54,8 +53,10 @@ class Story:
         self.book.fail(self.claim)
 
     def _unknown(self) -> None:
+        self.book.job(contract="external")
         self._running()
-        self.book.doubt(self.claim)
+        self.book.lapse()
+        self.book.ask()  # whoever comes next finds the holder gone
 
     def _skipped(self) -> None:
         self.book.skip()
@@ -89,6 +90,7 @@ class Story:
             "trigger": "test",
             "lease": LEASE,
             "contract": "transactional",
+            "remembers": None,
         }
 
 
@@ -96,7 +98,7 @@ def take(story: Story) -> None:
     if story.state == states.ABSENT:
         story.book.ask()
     else:
-        story.book.touch(CLAIM_IF_FREE, **story.newcomer, **story.as_seen, payload=None)
+        story.book.touch(CLAIM_IF_FREE, **story.newcomer, **story.as_seen, payload=None, named=1)
 
 
 def take_over(story: Story) -> None:
@@ -110,7 +112,7 @@ def complete_by_once(story: Story) -> None:
 
 
 def open_its_window(story: Story) -> None:
-    story.book.write(open_window(story.known, story.occurrence))
+    story.book.write(open_window(story.known, story.run, story.occurrence))
 
 
 EVENTS: dict[str, Callable[[Story], object]] = {

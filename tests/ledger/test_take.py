@@ -16,10 +16,11 @@ from duly.errors import (
 )
 from duly.ledger.ask import drive
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Idle, Taken, open_window, peek
+from duly.ledger.open import Idle, Taken, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, NotDue, RunId
 from duly.ledger.register import Declaration
 from duly.ledger.take import take
+from duly.ledger.windows import open_window
 from duly.schedule.keys import parse_key
 from duly.schedule.spec import every
 from duly.times import MINUTE, parse_instant
@@ -300,8 +301,8 @@ def test_a_claimer_that_looked_before_the_horizon_rose_is_refused_by_its_write(b
     raise_horizon(book, above="2026-10-04")
     mine = Claimer(new_attempt_id(), "host/2@2+b", "test")
 
-    answer = book.write(take(known.job, known.line, known.series, occurrence, run, mine))
-    book.write(open_window(known, occurrence))
+    answer = book.write(take(known, known.series, occurrence, run, mine))
+    book.write(open_window(known, run, occurrence))
 
     assert isinstance(answer, BelowHorizon)
     assert book.runs() == []

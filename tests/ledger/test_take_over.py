@@ -355,7 +355,9 @@ def test_an_attempt_that_doubts_gives_up_its_lease_and_its_line(book: Book) -> N
     book.doubt(claim)
 
     run = book.run(claim.run)
-    assert (run.state, run.lease_until) == ("unknown", book.clock.now())
+    assert (run.state, run.lease_until) == ("unknown", None)
+    assert not book.renew(claim), "a renewal that was under way takes the doubt back"
+    assert book.state(claim.run) == "unknown"
     assert isinstance(book.ask("2026-10-04"), Claim)
 
 

@@ -42,6 +42,7 @@ class Mutant(NamedTuple):
 
 
 COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
+WINDOWS, OWED_ROOM = "ledger/windows.py", "ledger/owed.py"
 IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
 TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
 OWED = "tests/ledger/test_owed.py::test_"
@@ -106,19 +107,19 @@ MUTANTS = (
     Mutant(
         "a claim does not look at the horizon",
         (
-            Fault(TAKE, " where s.id = :series and s.horizon <= :nominal {share}\n", " where s.id = :series\n"),
+            Fault(WINDOWS, " where s.id = :series and s.horizon <= :nominal {share}\n", " where s.id = :series\n"),
             Fault(TAKE, "    if run.nominal < series.horizon:\n", "    if False:\n"),
         ),
         (TAKING + "a_window_below_the_horizon_is_never_executed_and_leaves_evidence",),
     ),
     Mutant(
         "a claim looks at the horizon only before it writes",
-        (Fault(TAKE, " where s.id = :series and s.horizon <= :nominal {share}\n", " where s.id = :series\n"),),
+        (Fault(WINDOWS, " where s.id = :series and s.horizon <= :nominal {share}\n", " where s.id = :series\n"),),
         (TAKING + "a_claimer_that_looked_before_the_horizon_rose_is_refused_by_its_write",),
     ),
     Mutant(
         "overlap is not looked at",
-        (Fault(TAKE, "        if held is not None:  # not by its truth: Busy is falsy\n", "        if held:\n"),),
+        (Fault(TAKE, "    if in_the_way is not None:  # not by its truth: Busy is falsy\n", "    if in_the_way:\n"),),
         (TAKING + "two_windows_of_a_line_do_not_run_at_once",),
     ),
     Mutant(
@@ -200,12 +201,12 @@ MUTANTS = (
     ),
     Mutant(
         "latest drops what a person asked for",
-        (Fault(OPEN, " or run.asked_at is not None\n", "\n"),),
+        (Fault(OWED_ROOM, " or run.asked_at is not None\n", "\n"),),
         (OWED + "latest_never_drops_a_run_that_a_person_asked_for",),
     ),
     Mutant(
         "latest drops without a record",
-        (Fault(OPEN, "    if due.dropped_from is not None:\n", "    if False:\n"),),
+        (Fault(OPEN, "    for span in due.dropped:\n", "    for span in due.dropped[:0]:\n"),),
         (OWED + "after_five_days_down_the_latest_day_is_worked_and_the_others_are_one_range_with_its_reason",),
     ),
     Mutant(

@@ -288,6 +288,9 @@ def test_time_ends_with_the_year_9999_and_begins_with_the_year_1(schedule: Sched
     assert instant_text(first.due).startswith("0001-01-0")
     assert list(schedule.after(10**30)) == []
     assert list(schedule.before(-(10**30))) == []
+    assert list(schedule.instants(-(10**30), first.due)) == [first.due]
+    assert list(schedule.instants(last.due - 1, 10**30)) == [last.due]
+    assert schedule.count(last.due, 10**30) == schedule.count(-(10**30), first.due - 1) == 0
 
 
 def test_what_the_clocks_skip_each_time_never_comes_and_is_not_looked_for_for_ever() -> None:

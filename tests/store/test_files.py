@@ -310,6 +310,26 @@ def test_a_database_held_exclusively_is_busy_after_the_time_out_and_not_before(t
         assert monotonic() - began >= 0.2
 
 
+def test_a_clock_set_by_hand_is_read_as_patiently_as_all_else(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma journal_mode = delete")
+        connection.execute("create table mine (x)")
+    clock = HandClock(str(path), at="2026-10-06T03:00:00Z")
+    store = SqliteStore(str(path), busy_seconds=0.2)
+    assert store.now() == clock.now()
+    with closing(sqlite3.connect(path, isolation_level=None)) as foreign:
+        foreign.execute("begin exclusive")
+        began = monotonic()
+
+        with pytest.raises(duly.LedgerBusy):
+            store.now()
+
+        assert monotonic() - began >= 0.2
+        foreign.execute("rollback")
+    store.close()
+
+
 def test_a_reader_waits_while_a_rollback_journal_is_committed(tmp_path: Path) -> None:
     """Without a write-ahead log nobody reads while somebody commits."""
     path = tmp_path / "shop.db"

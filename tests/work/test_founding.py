@@ -142,8 +142,8 @@ def test_the_schema_tells_apart_what_never_ran_what_failed_what_is_done_and_what
 
 async def opened(bank: Bank, window: str) -> None:
     from duly.ledger.address import by_window
-    from duly.ledger.open import open_window
+    from duly.ledger.windows import open_window
 
     addressed = await by_window("invoice-export", "", window)
     assert addressed.occurrence is not None
-    await open_window(addressed.known, addressed.occurrence)
+    await open_window(addressed.known, addressed.run, addressed.occurrence)

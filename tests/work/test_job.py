@@ -131,20 +131,19 @@ def test_catching_up_on_a_busy_ledger_says_so_once(bank: Bank) -> None:
     assert [type(error) for error in caught.value.exceptions] == [duly.LedgerBusy]
 
 
-def test_catching_up_goes_on_after_a_scope_that_is_refused(bank: Bank) -> None:
+def test_the_scopes_of_a_declaration_close_the_roster_and_join_it(bank: Bank) -> None:
     worked: list[str] = []
-    bank.job("credit")
-    bank.declare("credit", scope="globex")
-    bank.amend("update duly_job set roster = 'closed'")
     job = bank.ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, scopes=("acme", "globex"))(
         lambda run: worked.append(run.scope)
     )
 
-    with pytest.raises(ExceptionGroup) as caught:
-        job.catch_up()
+    job.catch_up()
 
-    assert [type(error) for error in caught.value.exceptions] == [UnknownScope]
-    assert worked == ["globex"]
+    assert worked == ["acme", "globex"]
+    with pytest.raises(UnknownScope, match="initech"):
+        job.run("2026-09-13", scope="initech")
+    with pytest.raises(UnknownScope, match="closed roster"):
+        bank.ledger.take("credit", "2026-09-13", scope="initech")
 
 
 def test_a_payload_is_checked_on_every_path(bank: Bank) -> None:

@@ -85,6 +85,7 @@ def add_schedule(parser: argparse.ArgumentParser) -> None:
 
 def given_schedule(args: argparse.Namespace, command: str, words: Sequence[str | None]) -> Schedule | None:
     """The schedule that the flags of `add_schedule` describe, or None. Raises as `schedule_given`."""
-    given = {name: getattr(args, name) for name in FLAGS if getattr(args, name)}
+    typed = {name: getattr(args, name.replace("-", "_")) for name in FLAGS}
+    given = {name: values for name, values in typed.items() if values}
     flags = [word for name, values in given.items() for value in values for word in (f"--{name}", value)]
     return schedule_given(given, typed=["duly", *command.split(), *(word for word in words if word), *flags])

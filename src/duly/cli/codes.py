@@ -6,6 +6,20 @@ there, 69 elsewhere).
 
 from __future__ import annotations
 
+from duly.codes import (
+    CONFIGURATION,
+    DONE,
+    INTERRUPTED,
+    NO_PERMISSION,
+    OUR_BUG,
+    TAKEN_OVER,
+    TRY_AGAIN,
+    UNAVAILABLE,
+    UNKNOWN,
+    UNWRITABLE,
+    USAGE,
+    WAITS_FOR_A_PERSON,
+)
 from duly.errors import (
     ClaimLost,
     Conflict,
@@ -26,18 +40,21 @@ from duly.errors import (
     WrongLedger,
 )
 
-DONE = 0
-USAGE = 64
-UNAVAILABLE = 69
-OUR_BUG = 70
-UNWRITABLE = 73
-TRY_AGAIN = 75
-NO_PERMISSION = 77
-CONFIGURATION = 78
-WAITS_FOR_A_PERSON = 79
-UNKNOWN = 80
-TAKEN_OVER = 81
-INTERRUPTED = 130
+__all__ = [
+    "CONFIGURATION",
+    "DONE",
+    "INTERRUPTED",
+    "NO_PERMISSION",
+    "OUR_BUG",
+    "TAKEN_OVER",
+    "TRY_AGAIN",
+    "UNAVAILABLE",
+    "UNKNOWN",
+    "UNWRITABLE",
+    "USAGE",
+    "WAITS_FOR_A_PERSON",
+    "code_of",
+]
 
 # The first that fits, so a special case stands before its family.
 _BY_TYPE: tuple[tuple[type[BaseException], int], ...] = (

@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 
 def complain(error: DulyError, typed: Sequence[str]) -> int:
     """Say on stderr what is wrong and what to type next; answer the exit code. `typed` is the command line, `duly` first."""
-    print(f"duly: {error}", file=sys.stderr)
-    print(f"  try: {error.next_step or next_step_of(error, typed)}", file=sys.stderr)
+    say(f"duly: {error}\n  try: {error.next_step or next_step_of(error, typed)}")
     return code_of(error)
+
+
+def say(text: str) -> None:
+    """Say something on stderr, if anybody listens."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        return
 
 
 def next_step_of(error: DulyError, typed: Sequence[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from duly.cli.codes import INTERRUPTED, OUR_BUG, USAGE, code_of
+from duly.cli.codes import DONE, INTERRUPTED, OUR_BUG, TRY_AGAIN, UNKNOWN, USAGE, WAITS_FOR_A_PERSON, code_of
+from duly.cli.complain import complain, say
 from duly.cli.ledgers import open_or_make_ledger
 from duly.cli.schedule_flags import FLAGS, host_zone, line_with, schedule_given
 from duly.errors import (
@@ -28,7 +29,7 @@ from duly.ledger.named import words_of
 from duly.ledger.register import Declaration, check_policies
 from duly.records import record, replace
 from duly.schedule.keys import check_adhoc, check_job_name, check_scope
-from duly.times import SECOND, duration_text, instant_text, parse_duration
+from duly.times import DAY, SECOND, duration_text, instant_text, parse_duration
 from duly.work.child import Signals
 from duly.work.identity import actor, new_attempt_id, uuid_text
 from duly.work.poke import Order, Poke, Report
@@ -108,7 +109,10 @@ class Given:
     def duration(self, name: str) -> int | None:
         """A duration in microseconds. Raises `Misuse`, naming the flag."""
         text = self.one(name)
-        return None if text is None else _named(name, text, parse_duration)
+        micros = None if text is None else _named(name, text, parse_duration)
+        if micros is not None and micros > 36_500 * DAY:
+            raise Misuse(f"--{name}: {text!r} is longer than a hundred years")
+        return micros
 
     def number(self, name: str, *, at_most: int = 1_000_000) -> int | None:
         """A whole number, not negative. Raises `Misuse`, naming the flag."""
@@ -126,13 +130,11 @@ def run(argv: Sequence[str]) -> int:
     typed = argv[: _end_of_flags(argv)]
     if not argv or "-h" in typed or "--help" in typed:
         print(usage())
-        return 0 if argv else 64
+        return DONE if argv else USAGE
     teller = Teller(loud=_is_loud(typed), quiet="-q" in typed or "--quiet" in typed)
     try:
         return _run(parse(argv), teller)
     except DulyError as e:
-        from duly.cli.complain import complain
-
         complain(e, ["duly", "exec", *argv])
         return _code_of(e)
     except KeyboardInterrupt:
@@ -217,6 +219,8 @@ def parse(argv: Sequence[str]) -> Given:
             value = value if equals else words.pop(0)
             if not value.strip():  # "$TENANT" of a variable that is not set must not mean all of them
                 raise Misuse(f"--{name} takes {(FLAGS | OPTIONS)[name][0]}, and it is blank")
+            if any("\ud800" <= char <= "\udfff" for char in value):  # how Python shows bytes that are not UTF-8
+                raise Misuse(f"--{name}: {value!r} is not text in UTF-8")
             flags.setdefault(name, []).append(value)
     if not names:
         raise Misuse("exec needs a job's name", next_step=EXAMPLE)
@@ -301,7 +305,7 @@ def _exit_codes(text: str) -> str:
     for code in codes:
         if not (code.isascii() and code.isdigit() and 1 <= int(code) <= 192):
             raise Misuse(f"--clean-exits: {code!r} is not an exit code between 1 and 192")
-        if int(code) == 80:
+        if int(code) == UNKNOWN:
             raise Misuse("--clean-exits: 80 is how a command says that its outcome is unknown")
     return ",".join(codes)
 
@@ -450,7 +454,7 @@ def code_of_poke(reports: Collection[Report], others: Collection[tuple[int, str]
         if code:
             return code, why
     if reports:
-        return 0, "completed"
+        return DONE, "completed"
     return next(iter(others), (0, "nothing owed"))
 
 
@@ -458,12 +462,12 @@ def code_of_standing(standing: Run) -> tuple[int, str]:
     """The code of a run that was not worked, and why it was not."""
     match standing.state:
         case states.UNKNOWN:
-            return 80, "outcome unknown"
+            return UNKNOWN, "outcome unknown"
         case states.FAILED if standing.retry_at is None:
-            return 79, "failed, waits for a person"
+            return WAITS_FOR_A_PERSON, "failed, waits for a person"
         case states.FAILED:
-            return 75, "failed, its retry time has not come"
-    return 75, "another attempt holds it"
+            return TRY_AGAIN, "failed, its retry time has not come"
+    return TRY_AGAIN, "another attempt holds it"
 
 
 def _code_of(error: DulyError) -> int:
@@ -471,7 +475,7 @@ def _code_of(error: DulyError) -> int:
     if isinstance(error, RunSkipped):
         return 0
     if isinstance(error, LedgerUnavailable) and not isinstance(error, (LedgerUnwritable, LedgerCorrupt)):
-        return 75
+        return TRY_AGAIN
     if isinstance(error, NotAllowed):
         return USAGE
     return code_of(error)
@@ -503,7 +507,7 @@ def _write_outcome(given: Given, reports: Collection[Report], code: int, why: st
     outcome = {"schema": "duly.outcome.v1", "job": given.job, "code": code, "reason": why, "runs": runs}
     temporary = f"{path}.{os.getpid()}"
     try:
-        with open(temporary, "w", encoding="utf-8") as f:
+        with open(temporary, "x", encoding="utf-8") as f:  # "x": never through a link that somebody laid there
             json.dump(outcome, f)
             f.write("\n")
         os.replace(temporary, path)
@@ -515,18 +519,11 @@ def _write_outcome(given: Given, reports: Collection[Report], code: int, why: st
 
 
 def _say(text: str) -> None:
-    _print(f"duly: {text}")
+    say(f"duly: {text}")
 
 
 def _try(command: str) -> None:
-    _print(f"  try: {command}")
-
-
-def _print(line: str) -> None:
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except OSError:  # nobody listens; the ledger is told all the same
-        return
+    say(f"  try: {command}")
 
 
 class Teller:
@@ -566,7 +563,7 @@ class Teller:
 
     def standing(self, standing: Run, key: RunKey, code: int, why: str) -> None:
         """Say why the newest run was not worked."""
-        if self._quiet and code == 75:
+        if self._quiet and code == TRY_AGAIN:
             return
         since = (
             "" if standing.started_at is None else f", attempt {standing.fence} of {instant_text(standing.started_at)}"

@@ -9,38 +9,65 @@ from duly.cli.arguments import add_format, add_ledger, add_schedule, add_scope, 
 from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, note, show, table, when
 from duly.cli.runs_argument import scope_of
-from duly.cli.tzdata import tzdata_version
 from duly.errors import Misuse
 from duly.evidence.explain import length
-from duly.evidence.next import around, clock_note, parse_range, within
+from duly.evidence.next import (
+    around,
+    around_change,
+    next_change,
+    night_note,
+    parse_range,
+    previous_change,
+    within,
+)
 from duly.evidence.verdict import Window, windows_of
 from duly.ledger.address import known_or_raise
 from duly.ledger.ask import now as ledger_now
 from duly.ledger.spells import Spell, spells_of
 from duly.records import record
+from duly.schedule.facts import release_in_use
 from duly.schedule.keys import nominal_text
+from duly.schedule.lints import lints_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
     from duly.cli.output import Json
+    from duly.evidence.next import ClockChange
+    from duly.schedule.lints import Lint
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
 HELP = "coming and past occurrences, windows, and what the clocks do to them"
-EXAMPLE = "duly next close-day 2026-10-24..2026-10-27\n  duly next --cron '30 2 * * *' --zone Europe/Paris -n 10"
+EXAMPLE = (
+    "duly next close-day 2026-10-24..2026-10-27\n"
+    "  duly next '30 2 * * *' --zone Europe/Paris -n 10\n"
+    "  duly next '30 2 * * *' --zone Europe/Paris --around-dst"
+)
 
 AT_MOST = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("job", metavar="JOB", nargs="?", help="a job that the ledger knows; else a schedule by flags")
+    parser.add_argument(
+        "job",
+        metavar="JOB",
+        nargs="?",
+        help="a job that the ledger knows, a cron expression, or else a schedule by flags",
+    )
     parser.add_argument(
         "range", metavar="RANGE", nargs="?", help="half-open: 2026-11-01..2026-12-01, -3d.., ..2026-12-01"
     )
     parser.add_argument(
         "-n", type=count_from_1, metavar="N", help="how many coming ones (default: 5, after 3 past ones)"
+    )
+    parser.add_argument(
+        "--around-dst",
+        nargs="?",
+        const="next",
+        choices=("next", "previous"),
+        help="the occurrences around the next change of the clocks, or the previous one",
     )
     add_schedule(parser)
     add_scope(parser)
@@ -59,10 +86,12 @@ class _Shown:
     def clocks(self, occurrence: Occurrence) -> str:
         """What the clocks do to it, by the version that answers for it."""
         schedule = next((spell.schedule for spell in self.spells if spell.has(occurrence)), self.schedule)
-        return clock_note(schedule, occurrence)
+        return night_note(schedule, occurrence)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.job is not None and (" " in args.job or args.job.startswith("@")):  # no job is named so
+        args.cron, args.job, args.range = [args.job, *(args.cron or [])], args.range, None
     schedule = given_schedule(args, "next", [args.job, args.range])
     if schedule is not None:
         if args.range is not None or (args.job is not None and ".." not in args.job):
@@ -75,7 +104,14 @@ def run(args: argparse.Namespace) -> int:
     if len(shown.occurrences) == AT_MOST:
         note(f"only the first {AT_MOST} are shown; give a shorter range, or -n")
     records = [_as_json(shown, place) for place in range(len(shown.occurrences))]
-    facts: dict[str, Json] = {"as_of": iso(shown.as_of), "schedule": shown.schedule.words(), "tzdata": tzdata_version()}
+    change = _change(args, shown.schedule, shown.as_of)
+    facts: dict[str, Json] = {
+        "as_of": iso(shown.as_of),
+        "schedule": shown.schedule.words(),
+        "tzdata": release_in_use(shown.schedule.zone).version,
+        "change": None if change is None else {"at": iso(change.at), "says": change.words},
+        "lints": [_lint_as_json(lint) for lint in lints_of(shown.schedule, shown.as_of)],
+    }
     show(args, "duly.next.v1", facts, "occurrences", records, lambda: _in_words(shown, args))
     return codes.DONE
 
@@ -85,7 +121,8 @@ def _of_schedule(args: argparse.Namespace, schedule: Schedule) -> _Shown:
 
     instant = time_ns() // 1000
     spells = [Spell(schedule, 1, None, None)]
-    return _Shown(schedule, instant, spells, _chosen(args, spells, args.job, instant, past=0), [])
+    past = 3 if args.n is None else 0
+    return _Shown(schedule, instant, spells, _chosen(args, spells, args.job, instant, past=past), [])
 
 
 async def _of_job(args: argparse.Namespace) -> _Shown:
@@ -99,11 +136,29 @@ async def _of_job(args: argparse.Namespace) -> _Shown:
 def _chosen(
     args: argparse.Namespace, spells: list[Spell], text: str | None, instant: int, *, past: int
 ) -> list[Occurrence]:
+    if args.around_dst is not None:
+        change = _change(args, spells[-1].schedule, instant)
+        if text is not None or change is None:
+            zone = spells[-1].schedule.zone
+            why = "it has a range of its own; leave RANGE out" if text else f"the clocks of {zone} are not moved"
+            raise Misuse(f"--around-dst: {why}")
+        return around_change(spells, change)
     if text is None:
         return around(spells, instant, past=past, coming=min(args.n or 5, AT_MOST))
     wanted = parse_range(text, spells[-1].schedule.zone, instant)
     at_most = AT_MOST if args.n is None and wanted.end is not None else min(args.n or 20, AT_MOST)
     return list(islice(within(spells, wanted, instant), at_most))
+
+
+def _change(args: argparse.Namespace, schedule: Schedule, instant: int) -> ClockChange | None:
+    """The change of the clocks that was asked for."""
+    if args.around_dst is None or schedule.kind == "every":
+        return None
+    return (next_change if args.around_dst == "next" else previous_change)(schedule.zone, instant)
+
+
+def _lint_as_json(lint: Lint) -> dict[str, Json]:
+    return {"code": lint.code, "line": lint.line, "says": lint.says, "instead": lint.instead}
 
 
 def _as_json(shown: _Shown, place: int) -> dict[str, Json]:
@@ -121,13 +176,26 @@ def _as_json(shown: _Shown, place: int) -> dict[str, Json]:
             "window_end": iso(occurrence.end),
             "zone": schedule.zone,
         }
-    return {**base, "resolution": occurrence.resolution, "clocks": shown.clocks(occurrence)}
+    return {**base, "resolution": occurrence.resolution, "off": occurrence.off, "clocks": shown.clocks(occurrence)}
 
 
 def _in_words(shown: _Shown, args: argparse.Namespace) -> str:
     rows = [_row(shown, place, args) for place in range(len(shown.occurrences))]
-    tzdata = "" if shown.schedule.zone == "UTC" else f"; tzdata {tzdata_version()}"
-    return "\n".join([f"{shown.schedule.words()}{tzdata}", table(rows) if rows else "no occurrence there"])
+    tzdata = "" if shown.schedule.zone == "UTC" else f"; tzdata {release_in_use(shown.schedule.zone).version}"
+    said = [f"{shown.schedule.words()}{tzdata}"]
+    change = _change(args, shown.schedule, shown.as_of)
+    if change is not None:
+        at = when(change.at, shown.schedule.zone, time=args.time, now=shown.as_of)
+        said.append(f"{change.words}: {at}")
+    said.append(table(rows) if rows else "no occurrence there")
+    if not shown.windows:  # of a schedule that is being written; a job's stands
+        said += [_lint_in_words(lint) for lint in lints_of(shown.schedule, shown.as_of)]
+    return "\n".join(said)
+
+
+def _lint_in_words(lint: Lint) -> str:
+    line = f"{lint.line}: " if lint.line else ""
+    return f"{lint.code}: {line}{lint.says}\n  instead: {lint.instead}"
 
 
 def _row(shown: _Shown, place: int, args: argparse.Namespace) -> list[str | Cell]:

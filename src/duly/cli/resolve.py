@@ -63,7 +63,7 @@ async def _resolve(args: argparse.Namespace, found: Addressed, word: Word) -> Ru
         if not args.attempt_is_dead and await alive(row.attempt_id):
             raise _still_held(args, row)
         if row.state == states.RUNNING:
-            await end_gone(found.known.job, row)
+            await end_gone(row)
     return await resolve(found.run, word, done=args.outcome == "done", attempt_is_dead=args.attempt_is_dead)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from duly.errors import Misuse
+from duly.errors import Misuse, ScheduleError, TimeInvalid
 from duly.schedule import spec
 from duly.times import parse_instant
 
@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from duly.schedule.calendar import Calendar
     from duly.schedule.spec import Schedule
 
 # name: (what it takes, what it means); the order is the one of the help
@@ -29,17 +30,24 @@ FLAGS = {
     "gap": ("POLICY", "a time that the clocks skip: shift_to_transition, shift_forward or skip"),
     "fold": ("POLICY", "a time that the clocks repeat: first, second or both"),
     "anchor": ("INSTANT", "where --every counts from, as 2026-01-01T00:00:00Z"),
+    "calendar": (
+        "FILE",
+        "days off: a list (sat sun 2026-12-28 2021/06-19) or an .ics file; it is named after the file",
+    ),
+    "days-off": ("POLICY", "what is done about them: skip, next or previous business day"),
 }
 REPEATABLE = ("cron",)
 KINDS = ("cron", "period", "every")
 PERIODS = ("hourly", "daily", "weekly", "monthly", "quarterly", "yearly")
 
 _FITS = {
-    "cron": ("zone", "gap", "fold"),
+    "cron": ("zone", "gap", "fold", "calendar", "days-off"),
     "every": ("anchor",),
-    "hourly": ("zone", "gap", "fold"),
-    "monthly": ("zone", "at", "gap", "fold"),
-    **dict.fromkeys(("daily", "weekly", "quarterly", "yearly"), ("zone", "at", "offset", "gap", "fold")),
+    "hourly": ("zone", "gap", "fold", "calendar", "days-off"),
+    "monthly": ("zone", "at", "gap", "fold", "calendar", "days-off"),
+    **dict.fromkeys(
+        ("daily", "weekly", "quarterly", "yearly"), ("zone", "at", "offset", "gap", "fold", "calendar", "days-off")
+    ),
 }
 
 
@@ -58,7 +66,42 @@ def schedule_given(given: Mapping[str, Sequence[str]], *, typed: Sequence[str] =
             raise Misuse(f"--{name} is given twice: {values[0]} and {values[1]}; leave one out")
         if name not in (*KINDS, *_FITS[kind]):
             raise Misuse(f"--{name} does not fit {_in_flags(kind)}, which takes {_listed(_FITS[kind])}; leave it out")
+    try:
+        return _schedule(kind, flags, typed)
+    except ScheduleError as e:
+        field, _, why = str(e).partition(": ")
+        e.args = (f"--{field}: {why}" if field in FLAGS else f"{_in_flags(kind)}: {e}",)
+        raise
+    except TimeInvalid as e:
+        raise Misuse(f"--anchor: {e}") from e
+
+
+def _schedule(kind: str, flags: Mapping[str, Sequence[str]], typed: Sequence[str]) -> Schedule:
     single = {name: values[0] for name, values in flags.items() if name not in KINDS}
+    file, policy = single.pop("calendar", None), single.pop("days-off", None)
+    schedule = _without_calendar(kind, flags, single, typed)
+    if file is None and policy is None:
+        return schedule
+    if file is None or policy is None:
+        raise Misuse("--calendar says which days are off, --days-off what is done about them: give both")
+    return schedule.on(_calendar(file), policy)
+
+
+def _calendar(file: str) -> Calendar:
+    """The calendar in a file, named after it."""
+    from duly.schedule.calendar import make_calendar
+
+    try:
+        with open(file, encoding="utf-8") as f:
+            days = f.read()
+    except (OSError, UnicodeDecodeError) as e:
+        raise Misuse(f"--calendar: {file} cannot be read: {e}") from e
+    return make_calendar(os.path.splitext(os.path.basename(file))[0], days)
+
+
+def _without_calendar(
+    kind: str, flags: Mapping[str, Sequence[str]], single: dict[str, str], typed: Sequence[str]
+) -> Schedule:
     if kind == "every":
         anchor = parse_instant(single["anchor"]) if "anchor" in single else 0
         return spec.every(flags["every"][0], anchor=anchor)

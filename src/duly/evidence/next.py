@@ -5,13 +5,14 @@ A range is half-open and meant in the schedule's own wall clock: `2026-11-01..20
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, takewhile
 
 from duly.errors import WindowInvalid
 from duly.ledger.spells import Spell, due_after, due_before
 from duly.records import record
+from duly.schedule.facts import changes, changes_back
 from duly.schedule.keys import parse_nominal
-from duly.times import DAY, SECOND, Zone, instant_text, parse_duration, parse_instant
+from duly.times import DAY, SECOND, Zone, duration_text, instant_text, parse_duration, parse_instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
+
+_TEN_YEARS = 3653 * 86_400
 
 
 @record
@@ -79,6 +82,54 @@ def around(spells: list[Spell], instant: int, *, past: int, coming: int) -> list
     """The newest past occurrences and the coming ones, in order."""
     newest = list(islice(due_before(spells, instant), past))[::-1]
     return [*newest, *islice(due_after(spells, instant), coming)]
+
+
+@record
+class ClockChange:
+    """The clocks of a zone are moved at an instant, from one offset to another (seconds east of UTC)."""
+
+    at: int
+    before: int
+    after: int
+
+    @property
+    def words(self) -> str:
+        """As `clocks go back by 1h`."""
+        moved = (self.after - self.before) * SECOND
+        return f"clocks go {'forward' if moved > 0 else 'back'} by {duration_text(abs(moved))}"
+
+
+def next_change(zone: str, instant: int) -> ClockChange | None:
+    """The first change of the clocks after an instant; None if there is none within ten years. Pure."""
+    known, second = Zone(zone), instant // SECOND
+    found = next(changes(known, second, second + _TEN_YEARS), None)
+    return None if found is None else ClockChange(found[0] * SECOND, known.offset_at(found[0] - 1), found[1])
+
+
+def previous_change(zone: str, instant: int) -> ClockChange | None:
+    """The last change of the clocks up to an instant; None if there is none within ten years. Pure."""
+    known, second = Zone(zone), instant // SECOND
+    found = next(changes_back(known, second, second - _TEN_YEARS), None)
+    return None if found is None else ClockChange(found[0] * SECOND, found[1], known.offset_at(found[0]))
+
+
+def around_change(spells: list[Spell], change: ClockChange) -> list[Occurrence]:
+    """The occurrences due while the clocks are moved, up to a day's worth of hours, and three before and after. Pure."""
+    moved = abs(change.after - change.before) * SECOND
+    begin, end = change.at - moved - 1, change.at + moved
+    before = list(islice(due_before(spells, begin), 3))[::-1]
+    within = list(islice(takewhile(lambda o: o.due <= end, due_after(spells, begin)), 50))
+    return [*before, *within, *islice(due_after(spells, end), 3)]
+
+
+def night_note(schedule: Schedule, occurrence: Occurrence) -> str:
+    """What the clocks do to an occurrence, or else within its window, where that is no longer than a week. Pure."""
+    note = occurrence.off or clock_note(schedule, occurrence)
+    if note or schedule.zone == "UTC" or occurrence.end - occurrence.start > 8 * DAY:
+        return note
+    zone, start, end = Zone(schedule.zone), occurrence.start // SECOND, occurrence.end // SECOND
+    found = next(changes(zone, start, end - 1), None)
+    return "" if found is None else ClockChange(found[0] * SECOND, zone.offset_at(start), found[1]).words
 
 
 def clock_note(schedule: Schedule, occurrence: Occurrence) -> str:

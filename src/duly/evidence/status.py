@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from duly.evidence.verdict import DUE, MISSING, RUNNING, Window, lines, window_of_row, windows_of
 from duly.ledger.ask import Statement, every, now, one
-from duly.ledger.open import UNSETTLED_OF_LINE
+from duly.ledger.owed import UNSETTLED_OF_LINE, nothing_due_yet
 from duly.ledger.records import Known, Run
 from duly.ledger.spells import due_before, spells_of
 from duly.records import record
@@ -109,7 +109,7 @@ async def never_opened(known: Known, instant: int) -> Unopened:
     line = known.line
     if known.version is None or line is None or line.opened_until is None:
         return Unopened(known, [], False)
-    if line.next_due is None or line.next_due > instant:
+    if nothing_due_yet(known, instant):
         return Unopened(known, [], False)
     occurrences: list[Occurrence] = []
     for occurrence in due_before(await spells_of(known), instant):

@@ -173,7 +173,7 @@ def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict
 
 def _judge_gone(job: Job, row: Run, instant: int, *, late: bool, unattended: bool) -> Verdict:
     note = f"attempt {row.fence} vanished"
-    if ending_when_gone(job, row, instant).state == states.UNKNOWN:
+    if ending_when_gone(row, instant).state == states.UNKNOWN:
         return Verdict(UNKNOWN, late, f"{note}; what it did is not known", "resolve")
     return Verdict(RETRYING, late, f"{note}; the next poke takes it again", "explain" if late else "", unattended)
 
@@ -188,6 +188,8 @@ def judge_absent(
     """What to say of a window without a row. Pure. `skipped` is the reason of the range that it lies in."""
     if skipped is not None:
         return Verdict(SKIPPED, note=skipped)
+    if occurrence.off:
+        return Verdict(SKIPPED, note=occurrence.off)
     if occurrence.nominal < series.horizon:
         return Verdict(PRUNED, note="settled long ago; its record was pruned")
     if occurrence.due > instant:

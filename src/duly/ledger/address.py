@@ -110,7 +110,7 @@ async def by_key(key: RunKey) -> Addressed:
             raise UnknownRun(f"the ledger knows no ad-hoc run {key.adhoc!r} of {key.job}")
         return await _addressed(known, series, nominal, key.revision, None)
     if series is None:
-        raise WindowInvalid(_other_series(known, key))
+        raise WindowInvalid(other_series(known, key))
     if known.series is None or series.id != known.series.id:
         return await _addressed(known, series, key.nominal, key.revision, None)
     spells = await spells_of(known)
@@ -122,7 +122,8 @@ async def by_key(key: RunKey) -> Addressed:
     return found
 
 
-def _other_series(known: Known, key: RunKey) -> str:
+def other_series(known: Known, key: RunKey) -> str:
+    """Why a key cannot be one of the schedule in force, in words."""
     if known.version is None:
         return f"{known.job.name} has no schedule, and the ledger no run {key}"
     alias = " (another name for the same zone would be another key)" if known.version.grain == key.grain else ""

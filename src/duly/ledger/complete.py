@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from duly.errors import ClaimLost
 from duly.ledger import states
-from duly.ledger.ask import Statement, count
+from duly.ledger.ask import Statement, count, one
 from duly.ledger.contracts import Ending
 from duly.ledger.events import tell
 from duly.ledger.records import Claim, RunId
@@ -50,10 +50,11 @@ update duly_run
 
 DOUBT_IF_HELD = Statement(
     "doubt_if_held",
-    # I5. The attempt does not end: it is the best witness. Its lease does.
+    # I5. The attempt does not end: it is the best witness. Its lease does, and with it the right to renew: a renewal that
+    # was under way must not take the doubt back.
     """
 update duly_run
-   set state = {to}, lease_until = {now}, cause = :cause
+   set state = {to}, lease_until = null, cause = :cause
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and attempt_id = :attempt_id and fence = :number
 """,
@@ -90,6 +91,23 @@ values (:series, :nominal, :revision, :number, :kind, :body)
     on conflict (series, nominal, revision, number, kind) do update set body = excluded.body
 """,
 )
+
+
+COMPLETED_BY = Statement(
+    "completed_by",
+    # A person's word on an unknown run leaves a text; an attempt's own completion leaves none.
+    """
+select 1
+  from duly_attempt
+ where series = :series and nominal = :nominal and revision = :revision
+   and number = :number and attempt_id = :attempt_id and outcome = 'completed' and error is null
+""",
+)
+
+
+async def has_completed(claim: Claim) -> bool:
+    """Whether this very attempt has completed its run: a command may do so by itself."""
+    return await one(COMPLETED_BY, int, **claim_parameters(claim)) is not None
 
 
 async def complete_or_raise(claim: Claim, *, output: str | None = None) -> None:

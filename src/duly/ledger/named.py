@@ -7,18 +7,20 @@ failure that waits for a person. An ad-hoc run lies outside the schedule and nev
 from __future__ import annotations
 
 from duly.errors import Misuse, Refused, UnknownRun, WindowInvalid
-from duly.ledger.address import Addressed, by_key, by_window, find_revision, key_of
+from duly.ledger.address import Addressed, by_key, by_window, find_revision, key_of, other_series
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
 from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refusal_of, series_of
+from duly.ledger.spells import find_nominal, lookup, spells_of
 from duly.ledger.take import look, look_first, take
 from duly.records import record
-from duly.schedule.keys import RunKey, check_adhoc
+from duly.schedule.keys import RunKey, check_adhoc, nominal_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
     from duly.ledger.records import Series
+    from duly.schedule.occurrence import Occurrence
 
     T = TypeVar("T")
     Answer: TypeAlias = Claim | AlreadyCompleted | Busy | NotDue | Refused | Misuse
@@ -72,7 +74,7 @@ async def take_window(declared: Declaration, window: str, claimer: Claimer) -> N
     series = known.series
     if series is None or series.id != addressed.run.series:
         return WindowInvalid(f"{addressed.key} lies in a series that the schedule in force no longer counts by")
-    answer = await take(known.job, known.line, series, addressed.occurrence, addressed.run, claimer)
+    answer = await take(known, series, addressed.occurrence, addressed.run, claimer)
     row = await look(addressed.run) if isinstance(answer, Claim) else addressed.row
     return Named(known, addressed.key, about(addressed.key, answer), row)
 
@@ -83,7 +85,7 @@ async def peek_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Nam
     if known is None or not is_complete(known, declared):
         return None
     try:
-        addressed = await by_key(RunKey(declared.job, declared.scope, "adhoc", 0, "", None, adhoc))
+        addressed = await by_key(adhoc_key(declared, adhoc))
     except UnknownRun:
         return None
     answer = await look_first(addressed.run, claimer)
@@ -94,42 +96,53 @@ async def _named(declared: Declaration, window: str) -> Addressed:
     return await by_window(declared.job, declared.scope, window)
 
 
+@record
+class Place:
+    """Where a key's run lies: its series, its nominal, and the occurrence of the schedule, if it has one."""
+
+    series: Series
+    nominal: int
+    occurrence: Occurrence | None
+
+
+async def place_of(known: Known, key: RunKey) -> Place:
+    """The place of a key, checked against the schedule where one is known; its series is made if it is new.
+
+    Raises `WindowInvalid` for another zone or grain than the schedule's, and for a nominal off its grid.
+    """
+    assert known.line is not None
+    if key.adhoc:
+        series = await series_of(known.line.id, "", "adhoc")
+        return Place(series, await adhoc_nominal(series, key.adhoc), None)
+    if known.version is None:
+        return Place(await series_of(known.line.id, key.zone, key.grain), key.nominal, None)
+    if known.series is None or (known.series.zone, known.series.grain) != (key.zone, key.grain):
+        raise WindowInvalid(other_series(known, key))
+    spells = await spells_of(known)
+    occurrence = find_nominal(spells, key.nominal)
+    if occurrence is None:
+        lookup(spells, nominal_text(key.grain, key.nominal, key.zone))  # raises, and names the nearest windows
+    return Place(known.series, key.nominal, occurrence)
+
+
 async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Named | Refused | Misuse:
     """Take the run of a key. A job never seen before is registered without a schedule."""
-    if key.adhoc:
-        return await take_adhoc(declared, key.adhoc, claimer, revision=key.revision)
-    known = await find(key.job, key.scope)
-    if known is not None and known.version is not None:
-        addressed = await by_key(key)
-        assert known.line is not None
-        assert known.series is not None
-        answer = await take(known.job, known.line, known.series, addressed.occurrence, addressed.run, claimer)
-        return Named(known, addressed.key, about(addressed.key, answer), await look(addressed.run))
-    registered = await declare(declared, unscheduled=True)
-    if isinstance(registered, (Refused, Misuse)):
-        return registered
-    assert registered.line is not None
-    series = await series_of(registered.line.id, key.zone, key.grain)
-    return await _take_placed(registered, series, key.nominal, key.revision, claimer)
-
-
-async def take_adhoc(
-    declared: Declaration, adhoc: str, claimer: Claimer, *, revision: int | None = None
-) -> Named | Refused | Misuse:
-    """Take a run outside the schedule, under an id that a retry passes back. Raises `NameInvalid` for one that is none."""
-    check_adhoc(adhoc)
     known = await declare(declared, unscheduled=True)
     if isinstance(known, (Refused, Misuse)):
         return known
-    assert known.line is not None
-    series = await series_of(known.line.id, "", "adhoc")
-    return await _take_placed(known, series, await adhoc_nominal(series, adhoc), revision, claimer)
+    place = await place_of(known, key)
+    run, _ = await find_revision(place.series, place.nominal, key.revision)
+    answer = await take(known, place.series, place.occurrence, run, claimer)
+    named = await key_of(run)
+    return Named(known, named, about(named, answer), await look(run))
 
 
-async def _take_placed(known: Known, series: Series, nominal: int, revision: int | None, claimer: Claimer) -> Named:
-    """Take a run whose series and nominal are known."""
-    assert known.line is not None
-    run, _ = await find_revision(series, nominal, revision)
-    answer = await take(known.job, known.line, series, None, run, claimer)
-    key = await key_of(run)
-    return Named(known, key, about(key, answer), await look(run))
+async def take_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Named | Refused | Misuse:
+    """Take a run outside the schedule, under an id that a retry passes back. Raises `NameInvalid` for one that is none."""
+    check_adhoc(adhoc)
+    return await take_key(adhoc_key(declared, adhoc), declared, claimer)
+
+
+def adhoc_key(declared: Declaration, adhoc: str) -> RunKey:
+    """The key of a run outside the schedule."""
+    return RunKey(declared.job, declared.scope, "adhoc", 0, "", None, adhoc)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from duly.errors import (
     BelowHorizon,
+    Misuse,
     NotAllowed,
     OutcomeUnknown,
     PayloadConflict,
@@ -16,16 +17,14 @@ from duly.errors import (
     RunBusy,
     RunFailed,
     RunSkipped,
-    UnknownScope,
-    WindowInvalid,
 )
 from duly.ledger import states
 from duly.ledger.address import find_revision
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE
-from duly.ledger.named import about
-from duly.ledger.records import Claimer, Known, Run, RunId, Series
-from duly.ledger.register import ADD_JOB, ADD_LINE, DEFAULTS, adhoc_nominal, find, scheduled, series_of
+from duly.ledger.named import about, place_of
+from duly.ledger.records import Claimer, Known, Run, RunId
+from duly.ledger.register import Declaration, declare
 from duly.ledger.take import (
     close_lost,
     ending_when_gone,
@@ -35,31 +34,13 @@ from duly.ledger.take import (
     run_parameters,
     skipped_by_range,
 )
-from duly.schedule.keys import RunKey, nominal_text
+from duly.ledger.windows import open_window
+from duly.schedule.keys import RunKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.ask import Value
-    from duly.ledger.records import Job
     from duly.schedule.occurrence import Occurrence
-
-ONCE_ABSENT = Statement(
-    "once_absent",
-    # I7, as for a claim.
-    """
-insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
-       opened_at, payload, failures, settled_at, first_started_at, attempt_id, started_at, lease_until,
-       contract, owner, trigger)
-select s.id, :nominal, :revision, 'completed', 1,
-       cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
-       :resolution, cast(:version as integer),
-       {now}, coalesce(:payload, 'none'), 0, {now}, {now}, :attempt_id, {now}, {now},
-       'transactional', :owner, :trigger
-  from duly_series s
- where s.id = :series and s.horizon <= :nominal {share}
-    on conflict do nothing
-""",
-)
 
 ONCE_IF_UNCHANGED = Statement(
     "once_if_unchanged",
@@ -90,56 +71,23 @@ async def once(key: RunKey, claimer: Claimer) -> bool:
 
 
 async def _once_by_key(key: RunKey, claimer: Claimer) -> bool:
-    await count(ADD_JOB, name=key.job, **{**DEFAULTS, "contract": "transactional"})
-    known = await _line_for(key)
-    series, nominal, occurrence = await _place(known, key)
-    run, seen = await find_revision(series, nominal, key.revision)
-    return await _once(known.job, run, seen, claimer, occurrence=occurrence, horizon=series.horizon)
-
-
-async def _line_for(key: RunKey) -> Known:
-    known = await find(key.job, key.scope)
-    assert known is not None  # just added
-    if known.line is None:
-        if known.job.roster == "closed":
-            raise UnknownScope(f"{key.job} has a closed roster, and {key.scope!r} is not in it")
-        await count(ADD_LINE, job=known.job.id, scope=key.scope)
-        known = await find(key.job, key.scope)
-        assert known is not None
-    return known
-
-
-async def _place(known: Known, key: RunKey) -> tuple[Series, int, Occurrence | None]:
-    """The series and nominal of a key, checked against the schedule where one is known."""
-    assert known.line is not None
-    if key.adhoc:
-        series = await series_of(known.line.id, "", "adhoc")
-        return series, await adhoc_nominal(series, key.adhoc), None
-    version = known.version
-    if version is not None and (version.zone, version.grain) != (key.zone, key.grain):
-        raise WindowInvalid(
-            f"{key.job} counts by {version.grain} in {version.zone}, not by {key.grain} in {key.zone}; "
-            "write the key as the schedule in force does"
-        )
-    series = await series_of(known.line.id, key.zone, key.grain)
-    if version is None:
-        return series, key.nominal, None
-    schedule = scheduled(known)[0] if known.series is not None else None
-    occurrence = schedule.find(key.nominal) if schedule is not None else None
-    if schedule is not None and occurrence is None:
-        schedule.lookup(nominal_text(key.grain, key.nominal, key.zone))  # raises, and names the nearest windows
-    return series, key.nominal, occurrence
+    known = await declare(Declaration(key.job, key.scope, by=claimer.owner), unscheduled=True)
+    if isinstance(known, (Refused, Misuse)):
+        raise known
+    place = await place_of(known, key)
+    run, seen = await find_revision(place.series, place.nominal, key.revision)
+    return await _once(known, run, seen, claimer, occurrence=place.occurrence, horizon=place.series.horizon)
 
 
 async def _once(
-    job: Job, run: RunId, seen: Run | None, claimer: Claimer, *, occurrence: Occurrence | None, horizon: int
+    known: Known, run: RunId, seen: Run | None, claimer: Claimer, *, occurrence: Occurrence | None, horizon: int
 ) -> bool:
     if seen is None:
         if run.nominal < horizon:
             raise BelowHorizon
         if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
             raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
-    elif await _complete_or_refuse(job, seen, claimer):
+    elif await _complete_or_refuse(seen, claimer):
         return False
     written: dict[str, Value] = {
         **run_parameters(run),
@@ -148,20 +96,13 @@ async def _once(
         "trigger": claimer.trigger,
     }
     if seen is None:
-        await count(
-            ONCE_ABSENT,
-            **written,
-            payload=claimer.payload,
-            due=None if occurrence is None else occurrence.due,
-            window_start=None if occurrence is None else occurrence.start,
-            window_end=None if occurrence is None else occurrence.end,
-            resolution=None if occurrence is None else occurrence.resolution,
-            version=None if occurrence is None else job.version,
-        )
-    else:
-        won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen.fence)
-        if won and seen.state == states.RUNNING:
-            await close_lost(seen)
+        if occurrence is not None and occurrence.off:
+            raise RunSkipped(f"this window is skipped ({occurrence.off})")
+        await open_window(known, run, occurrence)
+    seen_fence = 0 if seen is None else seen.fence
+    won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen_fence)
+    if won and seen is not None and seen.state == states.RUNNING:
+        await close_lost(seen)
     mine = await look(run)
     if mine is None:
         raise BelowHorizon
@@ -182,7 +123,7 @@ async def _once(
     return True
 
 
-async def _complete_or_refuse(job: Job, seen: Run, claimer: Claimer) -> bool:
+async def _complete_or_refuse(seen: Run, claimer: Claimer) -> bool:
     """Whether the run is complete already. Raises where the caller's effect must not run."""
     if payload_differs(seen, claimer.payload):
         raise PayloadConflict
@@ -198,7 +139,7 @@ async def _complete_or_refuse(job: Job, seen: Run, claimer: Claimer) -> bool:
         case states.RUNNING:
             if not await gone(seen):
                 raise RunBusy
-            if ending_when_gone(job, seen, await now()).state == states.UNKNOWN:
+            if ending_when_gone(seen, await now()).state == states.UNKNOWN:
                 raise OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
     if not states.allowed("once", seen.state):
         raise NotAllowed

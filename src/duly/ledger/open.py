@@ -1,8 +1,7 @@
-"""Open: what is owed, and the next run of it to work.
+"""Open: a poke. What is owed is given its rows, what is dropped its reason, and the next run to work its claim.
 
-One function says what is owed (DESIGN §5), for `exec`, for `catch_up()` and for a daemon: occurrences that have come due
-since the line's windows were last opened, and the runs that are unsettled, less what the catch-up policy drops. Every
-drop leaves a skipped row, or a range where no row ever was. What stays owed is worked oldest first.
+A look comes first, and is all that a duplicate costs; then one transaction opens, drops and takes. Every drop leaves a
+skipped row, or a range where no row ever was. What stays owed is worked oldest first.
 """
 
 from __future__ import annotations
@@ -10,90 +9,26 @@ from __future__ import annotations
 from duly.errors import Misuse, Refused
 from duly.ledger import states
 from duly.ledger.address import key_of
-from duly.ledger.ask import Statement, count, every, now, one
+from duly.ledger.ask import Statement, count, now
 from duly.ledger.events import tell
+from duly.ledger.owed import Owed, owed
 from duly.ledger.records import (
-    LEASES,
-    RUN_COLUMNS,
     AlreadyCompleted,
     Busy,
     Claim,
     Claimer,
     Known,
-    Line,
     NotDue,
     Run,
     RunId,
-    Series,
 )
 from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
-from duly.ledger.spells import Spell, spell_in_force
-from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, take
+from duly.ledger.spells import find_nominal, spells_of
+from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, seen_of, take
+from duly.ledger.windows import SKIP_IF_FREE, move, open_window, skip_day_off
 from duly.records import record
 from duly.schedule.keys import RunKey
 from duly.schedule.occurrence import Occurrence
-
-# How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
-OPEN_AT_ONCE = 2_000
-
-UNSETTLED_OF_LINE = Statement(
-    "unsettled_of_line",
-    f"""
-select {RUN_COLUMNS}
-  from duly_series s
-  join duly_run r on r.series = s.id
-  {LEASES}
- where s.line = :line and r.state in {{unsettled}}
- order by r.due, r.series, r.nominal
-""",
-)
-
-ROWS_BETWEEN = Statement(
-    "rows_between",
-    """
-select nominal
-  from duly_run
- where series = :series and nominal between :first and :last and revision = 1
-""",
-)
-
-RANGES_BETWEEN = Statement(
-    "ranges_between",
-    """
-select from_nominal, to_nominal
-  from duly_skipped
- where series = :series and from_nominal <= :last and to_nominal > :first
-""",
-)
-
-NEWEST_DUE = Statement(
-    "newest_due",
-    "select nominal from duly_run where series = :series and due <= :as_of order by nominal desc limit 1",
-)
-
-OPEN_IF_ABSENT = Statement(
-    "open_if_absent",
-    """
-insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
-       opened_at, failures)
-select s.id, :nominal, 1, 'open', 0, cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
-       :resolution, cast(:version as integer), {now}, 0
-  from duly_series s
- where s.id = :series and s.horizon <= :nominal {share}
-    on conflict do nothing
-""",
-)
-
-DROP_IF_FREE = Statement(
-    "drop_if_free",
-    """
-update duly_run
-   set was = state, state = {to}, settled_at = {now}, cause = :cause
- where series = :series and nominal = :nominal and revision = :revision
-   and state in {from}
-""",
-    event="skip",
-)
 
 SKIP_RANGE = Statement(
     "skip_range",
@@ -110,119 +45,6 @@ OPENED_UNTIL = Statement(
     "opened_until",
     "update duly_line set opened_until = :until, next_due = :next_due where id = :line and opened_until <= :until",
 )
-
-
-@record
-class Owed:
-    """What is owed at an instant: runs with a row, windows without one, what is dropped, and when more comes due."""
-
-    rows: list[Run]
-    fresh: list[Occurrence]
-    dropped_rows: list[Run]
-    dropped_from: int | None  # windows without a row are dropped from this nominal …
-    dropped_beyond: int | None  # … to this one, exclusive
-    opened_until: int
-    next_due: int | None
-    newest: int | None = None  # the nominal of the newest that is due, where anything is unsettled or new
-
-    @property
-    def changes_the_ledger(self) -> bool:
-        return bool(self.fresh or self.dropped_rows or self.dropped_from is not None)
-
-
-async def owed(known: Known, *, as_of: int) -> Owed:
-    """What is owed of a line at an instant."""
-    line = known.line
-    assert line is not None
-    unsettled = [run for run in await every(UNSETTLED_OF_LINE, Run, line=line.id) if _due_by(run, as_of)]
-    if not unsettled and (line.next_due is None or line.next_due > as_of) and line.opened_until is not None:
-        # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.
-        return Owed([], [], [], None, None, line.opened_until, line.next_due)
-    spell = spell_in_force(known)
-    series = known.series
-    assert series is not None
-    coming = _come_due(spell, line, series, known.job.catch_up, as_of)
-    fresh = await without_rows(series, coming.occurrences)
-    newest = await _newest_nominal(spell, series, as_of)
-    if known.job.catch_up == "each":
-        return Owed(unsettled, fresh, [], None, None, coming.until, coming.next_due, newest)
-    kept: list[Run] = []
-    dropped: list[Run] = []
-    for run in unsettled:
-        stays = _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)
-        (kept if stays else dropped).append(run)
-    first, beyond = coming.dropped or (None, None)
-    return Owed(kept, fresh, dropped, first, beyond, coming.until, coming.next_due, newest)
-
-
-def _due_by(run: Run, as_of: int) -> bool:
-    return run.due is not None and run.due <= as_of
-
-
-def _stays_owed(run: Run) -> bool:
-    """Runs that no catch-up policy drops: being worked, waiting for a person or for word, or asked for by a person."""
-    return run.state in (states.RUNNING, states.UNKNOWN) or run.waits_for_a_person or run.asked_at is not None
-
-
-async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | None:
-    """The newest window that is due: of the version in force, else the last that an earlier version opened."""
-    newest = next(spell.before(as_of), None)
-    if newest is not None or spell.since is None:
-        return None if newest is None else newest.nominal
-    return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
-
-
-@record
-class _Coming:
-    occurrences: list[Occurrence]
-    dropped: tuple[int, int] | None
-    until: int
-    next_due: int | None
-
-
-def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> _Coming:
-    """The occurrences due since the line's windows were opened, as far as the policy keeps them. Pure."""
-    since = line.opened_until if line.opened_until is not None else as_of
-    if line.next_due is None or line.next_due > as_of:
-        return _Coming([], None, since, line.next_due)
-    admitted = (o for o in spell.after(since) if o.nominal >= series.horizon)
-    first = next(admitted, None)
-    if first is None or first.due > as_of or _ended(line, first.due):
-        return _Coming([], None, max(since, as_of), None if first is None else first.due)
-    if policy == "each":
-        batch = [first]
-        following = next(admitted, None)
-        while following is not None and following.due <= as_of and not _ended(line, following.due):
-            if len(batch) == OPEN_AT_ONCE:
-                return _Coming(batch, None, batch[-1].due, following.due)
-            batch.append(following)
-            following = next(admitted, None)
-        return _Coming(batch, None, as_of, None if following is None else following.due)
-    newest = next(o for o in spell.before(as_of) if not _ended(line, o.due))
-    dropped = (first.nominal, newest.nominal) if first.nominal < newest.nominal else None
-    following = next(spell.after(as_of), None)
-    return _Coming([newest], dropped, as_of, None if following is None else following.due)
-
-
-def _ended(line: Line, due: int) -> bool:
-    return line.ends is not None and due >= line.ends
-
-
-async def without_rows(series: Series, occurrences: list[Occurrence]) -> list[Occurrence]:
-    """Those that have no row yet (a person may have taken one by name) and lie in no skipped range."""
-    if not occurrences:
-        return []
-    bounds = {"first": min(o.nominal for o in occurrences), "last": max(o.nominal for o in occurrences)}
-    present = set(await every(ROWS_BETWEEN, int, series=series.id, **bounds))
-    ranges = await every(RANGES_BETWEEN, lambda *ends: ends, series=series.id, **bounds)
-    return [
-        o
-        for o in occurrences
-        if o.nominal not in present and not any(first <= o.nominal < beyond for first, beyond in ranges)
-    ]
-
-
-# -- a poke -------------------------------------------------------------------------------------------------------------
 
 
 @record
@@ -259,9 +81,7 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
         return Idle(known, None, None, writes=True)
     instant = await now()
     due = await owed(known, as_of=instant if as_of is None else as_of)
-    workable = [
-        run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(known, run, instant)
-    ]
+    workable = [run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(run, instant)]
     if not workable and not due.changes_the_ledger:
         return Idle(known, _standing(known, due.rows, due), due.next_due)
     holder = await _holder_in_the_way(known)
@@ -295,7 +115,7 @@ def _in_order(known: Known, rows: list[Run]) -> list[Run]:
     return rows[:1] if known.job.ordered else rows
 
 
-async def _workable(known: Known, run: Run, instant: int) -> bool:
+async def _workable(run: Run, instant: int) -> bool:
     """Whether a claim of this run could succeed now, or would find its holder gone."""
     match run.state:
         case states.OPEN:
@@ -313,12 +133,10 @@ async def claim_next(
     *,
     as_of: int | None,
     tried: frozenset[RunId],
-    only: RunId | None = None,
 ) -> Taken | Idle | Refused | Misuse:
     """Register, open and drop what is owed, and take the oldest run that can be worked and was not tried yet.
 
-    One transaction. With `only`, no other run is taken. Runs found with their holder gone are ended by contract on the
-    way, so that any poke tells.
+    One transaction. Runs found with their holder gone are ended by contract on the way, so that any poke tells.
     """
     known = await declare(declared)
     if isinstance(known, (Refused, Misuse)):
@@ -331,24 +149,34 @@ async def claim_next(
         key=lambda run: (run.due or 0, run.series, run.nominal),
     )
     for run in _in_order(known, rows):
-        if run.id in tried or only not in (None, run.id) or not await _workable(known, run, instant):
+        if run.id in tried or not await _workable(run, instant):
             continue
-        if run.state == states.RUNNING and ending_when_gone(known.job, run, instant).state == states.UNKNOWN:
-            await end_gone(known.job, run)
+        if run.state == states.RUNNING and ending_when_gone(run, instant).state == states.UNKNOWN:
+            await end_gone(run)
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
-            return Taken(known, await key_of(run.id), answer, await _seen(run.id), due.next_due)
+            return Taken(known, await key_of(run.id), answer, await seen_of(run.id), due.next_due)
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), due.next_due)
     standing = _standing(known, rows, due)
-    return Idle(known, None if standing is None else await _seen(standing.id), due.next_due)
+    return Idle(known, None if standing is None else await seen_of(standing.id), due.next_due)
 
 
-async def _seen(run: RunId) -> Run:
-    seen = await look(run)
-    assert seen is not None  # seen in this transaction
-    return seen
+async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Taken | Idle | Refused | Misuse:
+    """Take a run that was attempted once more; nothing else is opened, and nothing dropped."""
+    known = await declare(declared)
+    if isinstance(known, (Refused, Misuse)):
+        return known
+    # An inline attempt that failed took the row of its window with it.
+    gone_too = await look(run) is None
+    occurrence = find_nominal(await spells_of(known), run.nominal) if gone_too else None
+    assert known.series is not None
+    answer = await take(known, known.series, occurrence, run, claimer, heed_retry_time=True)
+    next_due = None if known.line is None else known.line.next_due
+    if isinstance(answer, Claim):
+        return Taken(known, await key_of(run), answer, await seen_of(run), next_due)
+    return answer if isinstance(answer, (Refused, Misuse)) else Idle(known, await look(run), next_due)
 
 
 def _id(known: Known, occurrence: Occurrence) -> RunId:
@@ -360,24 +188,8 @@ async def take_row(
     known: Known, run: Run, claimer: Claimer, *, heed_retry_time: bool
 ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused:
     """Take a run that has a row, under the bounds that are stored there (I8)."""
-    assert known.line is not None
     assert known.series is not None
-    return await take(known.job, known.line, known.series, None, run.id, claimer, heed_retry_time=heed_retry_time)
-
-
-async def open_window(known: Known, occurrence: Occurrence) -> None:
-    """Give a window its row, if it has none and lies above the horizon."""
-    assert known.series is not None
-    await count(
-        OPEN_IF_ABSENT,
-        series=known.series.id,
-        nominal=occurrence.nominal,
-        due=occurrence.due,
-        window_start=occurrence.start,
-        window_end=occurrence.end,
-        resolution=occurrence.resolution,
-        version=known.job.version,
-    )
+    return await take(known, known.series, None, run.id, claimer, heed_retry_time=heed_retry_time)
 
 
 async def write_down(known: Known, due: Owed, by: str) -> None:
@@ -386,18 +198,15 @@ async def write_down(known: Known, due: Owed, by: str) -> None:
     assert known.series is not None
     cause = f"catch-up {known.job.catch_up}: a newer window was due"
     for run in due.dropped_rows:
-        if await count(DROP_IF_FREE, **run_parameters(run.id), cause=cause):
+        if await count(SKIP_IF_FREE, **run_parameters(run.id), cause=cause):
             await tell("skipped", run=run.id, by=by, detail=cause)
-    if due.dropped_from is not None:
-        await count(
-            SKIP_RANGE,
-            series=known.series.id,
-            first=due.dropped_from,
-            beyond=due.dropped_beyond,
-            reason=cause,
-            by=by,
-        )
+    for span in due.dropped:
+        await count(SKIP_RANGE, series=known.series.id, first=span.first, beyond=span.beyond, reason=cause, by=by)
+    for run in due.moved:
+        await move(known, run, by)
     for occurrence in due.fresh:
-        await open_window(known, occurrence)
+        await open_window(known, _id(known, occurrence), occurrence)
+        if occurrence.off:
+            await skip_day_off(_id(known, occurrence), occurrence.off, by)
     if due.opened_until != known.line.opened_until:
         await count(OPENED_UNTIL, line=known.line.id, until=due.opened_until, next_due=due.next_due)

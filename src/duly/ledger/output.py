@@ -7,7 +7,7 @@ the run unfinished and the file in place with that very digest knows that it was
 from __future__ import annotations
 
 from duly.errors import ClaimLost
-from duly.ledger.ask import Statement, count, one
+from duly.ledger.ask import Statement, count, every, one
 from duly.ledger.take import claim_parameters, run_parameters
 from duly.records import record
 
@@ -38,6 +38,19 @@ select path, size, sha256
 """,
 )
 
+ATTEMPTS_AT = Statement(
+    "attempts_at",
+    """
+select attempt_id
+  from duly_attempt
+ where series = :series and nominal = :nominal and revision = :revision
+ union
+select attempt_id
+  from duly_run
+ where series = :series and nominal = :nominal and revision = :revision and attempt_id is not null
+""",
+)
+
 
 @record
 class Intent:
@@ -60,3 +73,8 @@ async def record_output_or_raise(claim: Claim, intent: Intent) -> None:
 async def find_output(run: RunId) -> Intent | None:
     """What an attempt at this run was about to put in place."""
     return await one(FIND_OUTPUT, Intent, **run_parameters(run))
+
+
+async def attempts_at(run: RunId) -> list[bytes]:
+    """The ids of all attempts at a run."""
+    return await every(ATTEMPTS_AT, bytes, **run_parameters(run))

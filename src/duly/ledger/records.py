@@ -29,7 +29,7 @@ class Job:
     contract: str
     remembers: int | None
     clean_exits: str
-    retries: int
+    retries: int | None
     retry_delay: int
     retry_ceiling: int
     grace: int | None
@@ -63,13 +63,14 @@ class Version:
     lines: str
     interval: int
     anchor: int
+    calendar: str
     words: str
     effective_from: int
 
 
 VERSION_COLUMNS = """v.number, v.label, v.kind, v.zone, v.grain, v.gap, v.fold, v.at, v."offset", v.lines,
-       v."interval", v.anchor, v.words, v.effective_from"""
-VERSION_WIDTH = 14
+       v."interval", v.anchor, v.calendar, v.words, v.effective_from"""
+VERSION_WIDTH = 15
 
 
 @record
@@ -151,6 +152,8 @@ class Run:
     contract: str | None
     owner: str | None
     trigger: str | None
+    zone_facts: int | None
+    remembers: int | None
 
     @property
     def id(self) -> RunId:
@@ -164,7 +167,7 @@ class Run:
 RUN_COLUMNS = """r.series, r.nominal, r.revision, r.state, r.fence, r.due, r.window_start, r.window_end,
        r.resolution, r.version, r.opened_at, r.payload, r.failures, r.retry_at, r.asked_at, r.settled_at, r.was,
        r.cause, r.first_started_at, r.attempt_id, r.started_at, coalesce(n.until, r.lease_until), r.contract,
-       r.owner, r.trigger"""
+       r.owner, r.trigger, r.zone_facts, r.remembers"""
 
 # A renewal counts only for the attempt that made it; a later attempt starts from the lease in its run's row.
 LEASES = """left join duly_renewal n
@@ -201,6 +204,7 @@ class Claim:
     trigger: str
     failures: int
     first_started_at: int
+    remembers: int | None = None
 
 
 @record

@@ -39,7 +39,7 @@ DEFAULTS: dict[str, Value] = {
     "contract": "external",
     "remembers": None,
     "clean_exits": "",
-    "retries": 0,
+    "retries": None,
     "retry_delay": MINUTE,
     "retry_ceiling": HOUR,
     "grace": None,
@@ -92,9 +92,9 @@ ADD_VERSION = Statement(
     "add_version",
     """
 insert into duly_version (job, number, label, kind, zone, grain, gap, fold, at, "offset", lines, "interval", anchor,
-       words, effective_from, created_at, by, reason)
+       calendar, words, effective_from, created_at, by, reason)
 values (:job, :number, :label, :kind, :zone, :grain, :gap, :fold, :at, :offset, :lines, :interval, :anchor,
-       :words, :effective_from, {now}, :by, :reason)
+       :calendar, :words, :effective_from, {now}, :by, :reason)
     on conflict do nothing
 """,
 )
@@ -148,17 +148,31 @@ FIND_ADHOC = Statement("find_adhoc", "select nominal from duly_adhoc where serie
 
 @record
 class Declaration:
-    """What a caller says that a job is. `policies` holds the columns of duly_job that it names, and no others."""
+    """What a caller says that a job is. `policies` holds the columns of duly_job that it names, and no others.
+
+    `defaults` are for a job that is seen for the first time; `scopes` is the roster that the caller closes it to.
+    """
 
     job: str
     scope: str = ""
     schedule: Schedule | None = None
     policies: dict[str, Value] = {}  # noqa: RUF012  a record never changes its fields
     by: str = ""
+    defaults: dict[str, Value] = {}  # noqa: RUF012
+    scopes: tuple[str, ...] | None = None
 
 
 def schedule_of(version: Version) -> Schedule:
     """The schedule that a version holds."""
+    if not version.calendar:
+        return _without_calendar(version)
+    from duly.schedule.calendar import parse_on_calendar  # few jobs have one
+
+    on = parse_on_calendar(version.calendar)
+    return _without_calendar(version).on(on.calendar, on.policy)
+
+
+def _without_calendar(version: Version) -> Schedule:
     if version.kind == "every":
         return every(version.interval, anchor=version.anchor)
     if version.kind == "cron":
@@ -192,6 +206,7 @@ def version_columns(schedule: Schedule) -> dict[str, Value]:
         "lines": "\n".join(lines),
         "interval": schedule.interval,
         "anchor": schedule.anchor,
+        "calendar": "" if schedule.calendar is None else str(schedule.calendar),
     }
 
 
@@ -231,7 +246,7 @@ def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse |
             f"{declared.job} is declared as: {declared.schedule.words()}; in force is version {known.version.number}: "
             f"{known.version.words}. Nothing was run"
         )
-    if known.line is None and known.job.roster == "closed":
+    if known.line is None and known.job.roster == "closed" and declared.scope not in (declared.scopes or ()):
         return UnknownScope(f"{declared.job} has a closed roster, and {declared.scope!r} is not in it")
     return None
 
@@ -305,7 +320,8 @@ async def _found(declared: Declaration) -> Known:
 
 
 async def _add_job(declared: Declaration) -> None:
-    if not await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.policies}):
+    added = await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.defaults, **declared.policies})
+    if not added:
         return
     known = await _found(declared)
     words = "without a schedule" if declared.schedule is None else declared.schedule.words()

@@ -11,9 +11,9 @@ from duly.ledger import states
 from duly.ledger.ask import Statement, alive, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
-from duly.ledger.open import OPEN_IF_ABSENT
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.take import look, look_newest, run_parameters, skipped_by_range
+from duly.ledger.take import look, look_newest, run_parameters, seen_of, skipped_by_range
+from duly.ledger.windows import SKIP_IF_FREE, open_window
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -52,17 +52,6 @@ update duly_run
    and state in {from}
 """,
     event="retry",
-)
-
-SKIP_IF_FREE = Statement(
-    "skip_if_free",
-    """
-update duly_run
-   set was = state, state = {to}, settled_at = {now}, cause = :cause
- where series = :series and nominal = :nominal and revision = :revision
-   and state in {from}
-""",
-    event="skip",
 )
 
 UNSKIP_IF_SKIPPED = Statement(
@@ -187,7 +176,7 @@ async def resolve(run: RunId, word: Word, *, done: bool, attempt_is_dead: bool =
     await keep_text(run, seen.fence, "evidence", word.evidence)
     detail = ("done" if done else "not done") + (", attempt said to be dead" if attempt_is_dead else "")
     await tell("resolved", run=run, attempt_id=seen.attempt_id, by=word.by, reason=word.reason, detail=detail)
-    return await _seen(run)
+    return await seen_of(run)
 
 
 async def retry(run: RunId, word: Word, *, new_payload: bool = False) -> Run:
@@ -199,7 +188,7 @@ async def retry(run: RunId, word: Word, *, new_payload: bool = False) -> Run:
     if not await count(RETRY_IF_FAILED, **run_parameters(run), new_payload=int(new_payload)):
         raise not_allowed("retry", seen)
     await tell("retried", run=run, by=word.by, reason=word.reason, detail="new payload" if new_payload else "")
-    return await _seen(run)
+    return await seen_of(run)
 
 
 async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
@@ -210,7 +199,7 @@ async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Wo
     if not await count(SKIP_IF_FREE, **run_parameters(run), cause=word.reason):
         raise not_allowed("skip", seen)
     await tell("skipped", run=run, by=word.by, reason=word.reason)
-    return await _seen(run)
+    return await seen_of(run)
 
 
 async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
@@ -225,7 +214,7 @@ async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: 
             raise BelowHorizon
         raise not_allowed("unskip", seen)
     await tell("unskipped", run=run, by=word.by, reason=word.reason)
-    return await _seen(run)
+    return await seen_of(run)
 
 
 async def reopen(run: RunId, word: Word) -> Run:
@@ -241,21 +230,11 @@ async def reopen(run: RunId, word: Word) -> Run:
         raise BelowHorizon
     again = RunId(run.series, run.nominal, run.revision + 1)
     await tell("reopened", run=again, by=word.by, reason=word.reason)
-    return await _seen(again)
+    return await seen_of(again)
 
 
 async def _open(known: Known, run: RunId, occurrence: Occurrence | None) -> None:
-    opened = await count(
-        OPEN_IF_ABSENT,
-        series=run.series,
-        nominal=run.nominal,
-        due=None if occurrence is None else occurrence.due,
-        window_start=None if occurrence is None else occurrence.start,
-        window_end=None if occurrence is None else occurrence.end,
-        resolution=None if occurrence is None else occurrence.resolution,
-        version=known.job.version,
-    )
-    if not opened:
+    if not await open_window(known, run, occurrence):
         raise BelowHorizon
 
 
@@ -264,9 +243,3 @@ async def _cut_out(run: RunId) -> None:
     await count(CUT_RANGE, **bounds)
     await count(END_RANGE_BEFORE, **bounds)
     await count(DROP_EMPTY_RANGES, series=run.series)
-
-
-async def _seen(run: RunId) -> Run:
-    seen = await look(run)
-    assert seen is not None  # seen in this transaction
-    return seen

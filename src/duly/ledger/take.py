@@ -20,13 +20,14 @@ from duly.ledger.records import (
     Busy,
     Claim,
     Claimer,
-    Job,
+    Known,
     Line,
     NotDue,
     Run,
     RunId,
     Series,
 )
+from duly.ledger.windows import notice_drift, open_window, skip_day_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ select {RUN_COLUMNS}
 """,
 )
 
+OLDEST_UNSETTLED = Statement(
+    "oldest_unsettled",
+    f"""
+select {RUN_COLUMNS}
+  from duly_series s
+  join duly_run r on r.series = s.id
+  {LEASES}
+ where s.line = :line and r.due is not null and r.state in {{unsettled}}
+ order by r.due limit 1
+""",
+)
+
 RANGE_OVER = Statement(
     "range_over",
     """
@@ -61,22 +74,6 @@ select reason
   from duly_skipped
  where series = :series and from_nominal <= :nominal and to_nominal > :nominal
  limit 1
-""",
-)
-
-CLAIM_ABSENT = Statement(
-    "claim_absent",
-    # I7: the series is held, so that no prune can pass this run while it is being created.
-    """
-insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
-       opened_at, payload, failures, first_started_at, attempt_id, started_at, lease_until, contract, owner, trigger)
-select s.id, :nominal, :revision, 'running', 1,
-       cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
-       :resolution, cast(:version as integer),
-       {now}, coalesce(:payload, 'none'), 0, {now}, :attempt_id, {now}, {now} + :lease, :contract, :owner, :trigger
-  from duly_series s
- where s.id = :series and s.horizon <= :nominal {share}
-    on conflict do nothing
 """,
 )
 
@@ -88,8 +85,8 @@ CLAIM_IF_FREE = Statement(
 update duly_run
    set state = {to}, fence = fence + 1, payload = coalesce(payload, :payload, 'none'),
        first_started_at = coalesce(first_started_at, {now}), attempt_id = :attempt_id, started_at = {now},
-       lease_until = {now} + :lease, contract = :contract, owner = :owner, trigger = :trigger,
-       retry_at = null, cause = null
+       lease_until = {now} + :lease, contract = :contract, remembers = :remembers, owner = :owner, trigger = :trigger,
+       retry_at = null, cause = null, asked_at = case when :named = 1 then {now} else asked_at end
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and fence = :seen_fence
 """,
@@ -102,7 +99,7 @@ TAKE_OVER = Statement(
     """
 update duly_run
    set state = {to}, fence = fence + 1, attempt_id = :attempt_id, started_at = {now},
-       lease_until = {now} + :lease, contract = :contract, owner = :owner, trigger = :trigger
+       lease_until = {now} + :lease, contract = :contract, remembers = :remembers, owner = :owner, trigger = :trigger
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
 """,
@@ -179,6 +176,7 @@ update duly_run
    set state = {to}, cause = null
  where series = :series and nominal = :nominal and revision = :revision
    and state = 'unknown' and state in {from} and attempt_id = :attempt_id and fence = :number
+   and lease_until is not null
    and exists (
        select 1
          from duly_series s
@@ -202,6 +200,13 @@ async def look(run: RunId) -> Run | None:
     return await one(LOOK, Run, **run_parameters(run))
 
 
+async def seen_of(run: RunId) -> Run:
+    """A run that has a row, as it is."""
+    seen = await look(run)
+    assert seen is not None  # it was seen in this transaction
+    return seen
+
+
 async def look_newest(series: int, nominal: int) -> Run | None:
     """The newest revision of a run, or None where its window was never opened."""
     return await one(LOOK_NEWEST, Run, series=series, nominal=nominal)
@@ -220,8 +225,7 @@ async def gone(run: Run) -> bool:
 
 
 async def take(
-    job: Job,
-    line: Line,
+    known: Known,
     series: Series,
     occurrence: Occurrence | None,
     run: RunId,
@@ -232,30 +236,36 @@ async def take(
     """Take the run if it is free, or if its holder is gone and its contract allows.
 
     A refusal is returned, not raised: what was found on the way (a holder gone, a run unknown) is to be committed first.
-    A named window ignores a retry time, a poke heeds it.
+    A named window ignores a retry time, a poke heeds it. A window without a row is opened first.
     """
     seen = await look(run)
-    due = occurrence.due if seen is None and occurrence is not None else None if seen is None else seen.due
-    if due is not None and due > await now():
-        return NotDue(run, due)
     if seen is None and (refusal := await _refuse_absent(series, run, claimer)):
         return refusal
     if seen is not None:
         settled = await _answer_without_claim(seen, claimer, heed_retry_time=heed_retry_time)
         if settled is not None:
             return settled
-    if not job.overlap:
-        held = await _end_or_respect_holder(job, await _locked(line), run)
-        if held is not None:  # not by its truth: Busy is falsy
-            return held
+    due = seen.due if seen is not None else None if occurrence is None else occurrence.due
+    if due is not None and due > await now():
+        return NotDue(run, due)
+    in_the_way = await _in_the_way(known, run, due)
+    if in_the_way is not None:  # not by its truth: Busy is falsy
+        return in_the_way
     if seen is not None and seen.state == states.RUNNING:
         if not await gone(seen):
             return _busy(seen)
-        ending = ending_when_gone(job, seen, await now())
+        ending = ending_when_gone(seen, await now())
         if ending.state == states.UNKNOWN:
-            await end_gone(job, seen)
+            await end_gone(seen)
             return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
-    return await _claim(job, line, occurrence, run, seen, claimer)
+    if seen is None:
+        await open_window(known, run, occurrence)
+        if occurrence is not None and occurrence.off:
+            await skip_day_off(run, occurrence.off, claimer.owner)
+            return RunSkipped(f"this window was skipped ({occurrence.off}); `duly unskip` it to run it")
+    else:
+        await notice_drift(known, seen, claimer.owner)
+    return await _claim(known, run, seen, claimer, named=not heed_retry_time)
 
 
 async def look_first(run: RunId, claimer: Claimer) -> AlreadyCompleted | Busy | None:
@@ -308,15 +318,21 @@ def _busy(seen: Run) -> Busy:
     return Busy(seen.id, seen.lease_until or 0, seen.owner or "")
 
 
-async def _locked(line: Line) -> Line:
-    """The line as it is now, its row locked until this transaction ends."""
-    locked = await one(LOCK_LINE, Line, line=line.id)
-    assert locked is not None  # a line is never deleted
-    return locked
+async def _in_the_way(known: Known, run: RunId, due: int | None) -> Busy | None:
+    """The run that this one has to wait for: the one before it of an ordered job, or the one that holds the line."""
+    if known.job.ordered and due is not None:
+        assert known.line is not None
+        first = await one(OLDEST_UNSETTLED, Run, line=known.line.id)
+        if first is not None and first.due is not None and first.due < due and first.id != run:
+            return Busy(first.id, first.lease_until or first.retry_at or due, "the run before it is not settled")
+    return None if known.job.overlap else await _end_or_respect_holder(known, run)
 
 
-async def _end_or_respect_holder(job: Job, line: Line, run: RunId) -> Busy | None:
+async def _end_or_respect_holder(known: Known, run: RunId) -> Busy | None:
     """Overlap is off: the run noted on the line must not be running, or its holder is gone and ends here."""
+    assert known.line is not None
+    line = await one(LOCK_LINE, Line, line=known.line.id)
+    assert line is not None  # a line is never deleted
     holder = line.holder
     if holder is None or holder == run:
         return None
@@ -325,20 +341,20 @@ async def _end_or_respect_holder(job: Job, line: Line, run: RunId) -> Busy | Non
         return None
     if not await gone(held):
         return _busy(held)
-    await end_gone(job, held)
+    await end_gone(held)
     return None
 
 
-def ending_when_gone(job: Job, held: Run, instant: int) -> Ending:
+def ending_when_gone(held: Run, instant: int) -> Ending:
     """What becomes of a run whose holder is gone, by the contract that was sealed with its attempt."""
-    terms = Terms(held.contract or contracts.EXTERNAL, job.remembers)
+    terms = Terms(held.contract or contracts.EXTERNAL, held.remembers)
     elapsed = instant - (held.first_started_at or instant)
     return contracts.after_vanishing(terms, elapsed=elapsed, cause="its attempt vanished")
 
 
-async def end_gone(job: Job, held: Run) -> Ending:
+async def end_gone(held: Run) -> Ending:
     """End a run whose holder is gone: unknown, or failed with its attempt lost and due for retry at once."""
-    ending = ending_when_gone(job, held, await now())
+    ending = ending_when_gone(held, await now())
     guard: dict[str, Value] = {**run_parameters(held.id), "seen_fence": held.fence, "seen_attempt": held.attempt_id}
     if ending.state == states.UNKNOWN:
         if await count(LAPSE_IF_UNCHANGED, **guard, cause=ending.cause):
@@ -364,9 +380,10 @@ async def close_lost(held: Run) -> None:
 
 
 async def _claim(
-    job: Job, line: Line, occurrence: Occurrence | None, run: RunId, seen: Run | None, claimer: Claimer
+    known: Known, run: RunId, seen: Run | None, claimer: Claimer, *, named: bool
 ) -> Claim | Busy | AlreadyCompleted | Refused:
     """Write the claim, then tell from a fresh look who has it."""
+    job = known.job
     claim: dict[str, Value] = {
         **run_parameters(run),
         "attempt_id": claimer.attempt_id,
@@ -374,25 +391,17 @@ async def _claim(
         "trigger": claimer.trigger,
         "lease": job.lease,
         "contract": job.contract,
+        "remembers": job.remembers,
     }
     if not job.overlap:
-        await count(HOLD_LINE, **run_parameters(run), line=line.id)
-    if seen is None:
-        await count(
-            CLAIM_ABSENT,
-            **claim,
-            payload=claimer.payload,
-            due=None if occurrence is None else occurrence.due,
-            window_start=None if occurrence is None else occurrence.start,
-            window_end=None if occurrence is None else occurrence.end,
-            resolution=None if occurrence is None else occurrence.resolution,
-            version=None if occurrence is None else job.version,
-        )
-    elif seen.state == states.RUNNING:
+        assert known.line is not None
+        await count(HOLD_LINE, **run_parameters(run), line=known.line.id)
+    if seen is not None and seen.state == states.RUNNING:
         if await count(TAKE_OVER, **claim, seen_fence=seen.fence, seen_attempt=seen.attempt_id):
             await close_lost(seen)
     else:
-        await count(CLAIM_IF_FREE, **claim, payload=claimer.payload, seen_fence=seen.fence)
+        seen_fence = 0 if seen is None else seen.fence
+        await count(CLAIM_IF_FREE, **claim, payload=claimer.payload, seen_fence=seen_fence, named=int(named))
     won = await look(run)
     if won is None:
         return BelowHorizon()
@@ -417,6 +426,7 @@ def claim_of(run: Run, lease: int) -> Claim:
         run.trigger or "",
         run.failures,
         run.first_started_at or run.started_at,
+        run.remembers,
     )
 
 

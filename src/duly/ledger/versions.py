@@ -12,11 +12,14 @@ from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
 from duly.ledger.address import scopes_of
 from duly.ledger.ask import count, now
 from duly.ledger.events import tell
-from duly.ledger.open import OPENED_UNTIL, open_window, owed, without_rows, write_down
-from duly.ledger.records import Known, Version
+from duly.ledger.open import OPENED_UNTIL, write_down
+from duly.ledger.owed import owed, without_rows
+from duly.ledger.records import Known, RunId, Version
 from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
 from duly.ledger.spells import Spell, spell_in_force
-from duly.records import record
+from duly.ledger.windows import open_window
+from duly.records import record, replace
+from duly.schedule.versions import repeated_name, seam_of, windows_after
 from duly.times import instant_text
 
 TYPE_CHECKING = False
@@ -55,16 +58,16 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Appli
         return None
     _refuse_other_series(name, version, schedule)
     instant = await now()
-    began = begun(spell_in_force(lines[0]), instant)
-    since = began[-1].end if began else max(instant, version.effective_from)
+    spell = spell_in_force(lines[0])
+    seam = seam_of(spell, instant)
+    since, began = seam.since, seam.began
     number = version.number + 1
     coming = Spell(schedule, number, since, None)
-    first = next(coming.after(since), None)
-    if began and first is not None:
-        refuse_same_name(began[-1], first)
+    first = next(windows_after([coming], since), None)
+    refuse_same_name([replace(spell, until=since), coming])
     next_due = min([occurrence.due for occurrence in (*began, first) if occurrence is not None], default=None)
     for known in lines:
-        await _openbegun(known, began, instant, since=since, next_due=next_due, by=by)
+        await _open_begun(known, began, instant, since=since, next_due=next_due, by=by)
     await add_version(lines[0].job, schedule, number=number, effective_from=since, by=by, reason=reason)
     words = f"version {number} from {instant_text(since)}: {schedule.words()}"
     await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words)
@@ -95,29 +98,20 @@ def _refuse_other_series(name: str, version: Version, schedule: Schedule) -> Non
         )
 
 
-def refuse_same_name(last: Occurrence, first: Occurrence) -> None:
-    """Raise `NotAllowed` where the new schedule's first window has the name of the old one's last.
+def refuse_same_name(spells: list[Spell]) -> None:
+    """Raise `NotAllowed` where the new schedule has a window of the name of one of the old. A name is done once.
 
-    It can only happen in the hours when the clocks change, between two readings of one wall time. A name is done once.
+    It can only happen in the hours when the clocks change, between two readings of one wall time. Pure.
     """
-    if first.nominal == last.nominal:
+    repeated = repeated_name(spells)
+    if repeated is not None:
         raise NotAllowed(
             "the clocks change just now, and both schedules have a window of the same name; "
-            f"apply it after {instant_text(first.end)}"
+            f"apply it after {instant_text(repeated.end)}"
         )
 
 
-def begun(spell: Spell, instant: int) -> list[Occurrence]:
-    """The windows that have begun and are not due yet, in order. Pure."""
-    begun = []
-    for occurrence in spell.after(instant):
-        if occurrence.start > instant:
-            break
-        begun.append(occurrence)
-    return begun
-
-
-async def _openbegun(
+async def _open_begun(
     known: Known, began: list[Occurrence], instant: int, *, since: int, next_due: int | None, by: str
 ) -> None:
     """Give the line's old windows their rows: what came due by the catch-up policy, then what has begun."""
@@ -134,5 +128,5 @@ async def _openbegun(
         if due.next_due is None or due.next_due > instant:
             break
     for occurrence in await without_rows(known.series, began):
-        await open_window(known, occurrence)
+        await open_window(known, RunId(known.series.id, occurrence.nominal), occurrence)
     await count(OPENED_UNTIL, line=known.line.id, until=since, next_due=next_due)

@@ -1,9 +1,9 @@
 """From the wall clock to instants.
 
 A rule names civil seconds; a zone has each of them once, twice, or not at all, and the rule's policies decide. Almost
-all days are quiet: the zone's offset does not change near them, so that their instants are a subtraction, in order.
-The few days around a transition are taken together: each civil second is resolved by itself, then all are sorted and
-those that meet in one instant are merged.
+all all days are quiet: the zone's offset is one number for all of them, so that their instants are a subtraction, in order.
+The few days that a transition reaches are taken together: each civil second is resolved by itself, then all are sorted
+and those that meet in one instant are merged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from duly.times import Zone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 GAPS = ("shift_to_transition", "shift_forward", "skip")
 FOLDS = ("first", "second", "both")
@@ -36,11 +36,14 @@ class Rule:
     fold: str
 
 
-# A boundary, where a window begins or ends: its instant in whole seconds, its nominal (see Occurrence), its resolution.
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    # Where a window begins or ends: its instant in whole seconds, its nominal (see Occurrence), its resolution.
     Boundary: TypeAlias = tuple[int, int, str]
+
+    # A change of a zone's offset: its instant in whole seconds, the offset before it and the one from then on.
+    Change: TypeAlias = tuple[int, int, int]
 
 
 def resolve(zone: Zone, civil: int, gap: str, fold: str) -> list[Boundary]:
@@ -48,23 +51,29 @@ def resolve(zone: Zone, civil: int, gap: str, fold: str) -> list[Boundary]:
     before, after = zone.offsets_of(civil)
     if before == after:
         return [(civil - before, 2 * civil, "exact")]
-    if before < after:
-        return _resolve_gap(zone, civil, before, after, gap)
-    first, second = (civil - before, 2 * civil, "fold-first"), (civil - after, 2 * civil, "fold-second")
-    if fold == "both":
-        return [first, (civil - after, 2 * civil + 1, "fold-second")]
-    return [first if fold == "first" else second]
+    early, late = sorted((civil - before, civil - after))
+    return _resolve_near((bisect_change(zone, early, late), before, after), civil, gap, fold)
 
 
-def _resolve_gap(zone: Zone, civil: int, before: int, after: int, gap: str) -> list[Boundary]:
+def _resolve_near(change: Change, civil: int, gap: str, fold: str) -> list[Boundary]:
+    """The instants of a civil second so near to a change that no other change matters."""
+    second, before, after = change
+    early, late = civil - before, civil - after
+    if early < second:
+        if late < second:
+            return [(early, 2 * civil, "exact")]
+        if fold == "both":
+            return [(early, 2 * civil, "fold-first"), (late, 2 * civil + 1, "fold-second")]
+        return [(early, 2 * civil, "fold-first") if fold == "first" else (late, 2 * civil, "fold-second")]
+    if late >= second:
+        return [(late, 2 * civil, "exact")]
     if gap == "skip":
         return []
-    if gap == "shift_forward":  # the offset before the gap, RFC 5545 3.3.5
-        return [(civil - before, 2 * civil, "gap-shifted")]
-    return [(_transition(zone, civil - after, civil - before), 2 * civil, "gap-shifted")]
+    # the first instant that exists, or the offset from before the gap, as RFC 5545 3.3.5 has it
+    return [(second if gap == "shift_to_transition" else early, 2 * civil, "gap-shifted")]
 
 
-def _transition(zone: Zone, early: int, late: int) -> int:
+def bisect_change(zone: Zone, early: int, late: int) -> int:
     """The first second after `early` with another offset, by bisection: some fall on no minute (Monrovia 1972)."""
     offset = zone.offset_at(early)
     while late - early > 1:
@@ -87,26 +96,41 @@ def boundaries_before(zone: Zone, rules: tuple[Rule, ...], second: int) -> Itera
 
 
 def _boundaries(zone: Zone, rules: tuple[Rule, ...], second: int, step: int) -> Iterator[Boundary]:
-    """Those beyond a second, forward (step 1) or back (-1): quiet days one by one, rough ones together."""
+    for offset, base, times, rough in stretches(zone, rules, second, step):
+        for time in times:
+            yield base + time - offset, 2 * (base + time), "exact"
+        yield from rough
+
+
+def stretches(
+    zone: Zone, rules: tuple[Rule, ...], second: int, step: int
+) -> Iterator[tuple[int, int, tuple[int, ...], Sequence[Boundary]]]:
+    """The boundaries beyond a second, forward (step 1) or back (-1), by stretches of time.
+
+    A quiet day is the zone's offset, the civil second at which it begins, and the times of day, all in order; the rough
+    days around a transition are a list of boundaries.
+    """
     quiet = _Quiet(zone)
     rough: list[Boundary] = []
     fruitful_day = rough_day = start = quiet.nearest(_civil_day(zone, second), -step)
     for day, found in _days(rules, start, step):
         offset = quiet.offset_of(day)
         if rough and (offset is not None or abs(day - rough_day) > _REACH):
-            yield from _merge(rough, second, step)
+            yield 0, 0, (), _merge(rough, second, step)
             fruitful_day, rough = rough_day, []
         if offset is None:
             if abs(day - fruitful_day) > _CYCLE:
                 return
             rough_day = day
-            rough += _resolve_day(zone, day, found)
+            rough += _resolve_day(quiet.change, day, found)
         else:
             fruitful_day = day
             base = day * 86_400
-            for time in _beyond(_times(found), second + offset - base, step):
-                yield base + time - offset, 2 * (base + time), "exact"
-    yield from _merge(rough, second, step)
+            times = found[0].line.times if len(found) == 1 else _times(found)
+            if step < 0 or base - offset <= second:
+                times = _beyond(times, second + offset - base, step)
+            yield offset, base, times, ()
+    yield 0, 0, (), _merge(rough, second, step)
 
 
 def _beyond(times: tuple[int, ...], limit: int, step: int) -> tuple[int, ...]:
@@ -126,28 +150,26 @@ def _civil_day(zone: Zone, second: int) -> int:
     return (second + zone.offset_at(second)) // 86_400
 
 
-def _resolve_day(zone: Zone, day: int, rules: list[Rule]) -> list[Boundary]:
+def _resolve_day(change: Change, day: int, rules: list[Rule]) -> list[Boundary]:
     base = day * 86_400
     return [
         boundary
         for rule in rules
         for time in rule.line.times
-        for boundary in resolve(zone, base + time, rule.gap, rule.fold)
+        for boundary in _resolve_near(change, base + time, rule.gap, rule.fold)
     ]
 
 
-def _merge(boundaries: list[Boundary], second: int, step: int) -> Iterator[Boundary]:
+def _merge(boundaries: list[Boundary], second: int, step: int) -> list[Boundary]:
     """Those beyond a second in order, one for an instant: a wall time that exists wins over one shifted there, else the
     earliest.
     """
     boundaries.sort(key=lambda boundary: (boundary[0], boundary[2] == "gap-shifted", boundary[1]))
     firsts = [b for place, b in enumerate(boundaries) if place == 0 or boundaries[place - 1][0] != b[0]]
-    return (boundary for boundary in firsts[::step] if (boundary[0] - second) * step > 0)
+    return [boundary for boundary in firsts[::step] if (boundary[0] - second) * step > 0]
 
 
 def _times(rules: list[Rule]) -> tuple[int, ...]:
-    if len(rules) == 1:
-        return rules[0].line.times
     return tuple(sorted({time for rule in rules for time in rule.line.times}))
 
 
@@ -166,38 +188,58 @@ def _days(rules: tuple[Rule, ...], day: int, step: int) -> Iterator[tuple[int, l
 
 
 class _Quiet:
-    """Which civil days are quiet: the offset is the same at each midnight in UTC from two days before to three after.
+    """Which civil days are quiet: each of their seconds exists once, and comes later than all of the days before.
 
-    A civil day covers instants of up to three UTC days, and a shift or a repeated hour reaches up to a day further
-    (Apia 2011, Kwajalein 1969). The zones of the database have no two transitions within a day that cancel each other
-    out; a test looks.
+    The offset is looked at for midnights in UTC, of which a civil day touches no other than those from two days before it
+    to three after. No zone of the database has two transitions within six days, so that an offset which is the same three
+    days apart was the same between; a test looks.
     """
 
-    __slots__ = ("first", "last", "offset", "zone")
+    __slots__ = ("change", "first", "last", "offset", "zone")
 
     def __init__(self, zone: Zone) -> None:
         self.zone = zone
-        self.first = self.last = self.offset = 0
-        self._begin(FIRST_DAY)
-
-    def _begin(self, day: int) -> None:
-        """Know one midnight; `first` to `last` are midnights known to have the same offset."""
-        self.first = self.last = day
-        self.offset = self.zone.offset_at(day * 86_400)
+        self.first = self.last = (
+            FIRST_DAY - 4
+        )  # `first` to `last`: midnights known to have the same offset; as yet none
+        self.offset = 0
+        self.change: Change = (FIRST_DAY * 86_400, 0, 0)  # the one that was last met
 
     def offset_of(self, day: int) -> int | None:
         """The offset of a quiet day, None for another."""
         if not (self.first <= day <= self.last):
-            self._begin(day)
+            self.first = self.last = day
+            self.offset = self.zone.offset_at(day * 86_400)
         while self.last < day + 3:
-            if self.zone.offset_at((self.last + 1) * 86_400) != self.offset:
-                return None
-            self.last += 1
+            step = self._same(self.last, 1)
+            if step == 0:
+                return self._offset_near_change(day)
+            self.last += step
         while self.first > day - 2:
-            if self.zone.offset_at((self.first - 1) * 86_400) != self.offset:
-                return None
-            self.first -= 1
+            step = self._same(self.first, -1)
+            if step == 0:
+                return self._offset_near_change(day)
+            self.first += step
         return self.offset
+
+    def _offset_near_change(self, day: int) -> int | None:
+        early, late = (day - 2) * 86_400, (day + 3) * 86_400
+        if not (early < self.change[0] <= late):
+            self.change = bisect_change(self.zone, early, late), self.zone.offset_at(early), self.zone.offset_at(late)
+        second, before, after = self.change
+        if (day + 1) * 86_400 <= second + min(before, after):
+            return before
+        # What does not exist may be shifted by as much as the clocks are, in between what does.
+        if day * 86_400 >= second + max(before, after) + abs(after - before):
+            return after
+        return None
+
+    def _same(self, midnight: int, step: int) -> int:
+        """How many days on the offset is still the same: three, or one, or 0 for none."""
+        for days in (3 * step, step):
+            if self.zone.offset_at((midnight + days) * 86_400) == self.offset:
+                return days
+        return 0
 
     def nearest(self, day: int, step: int) -> int:
         """The first quiet day from this one on, looking forward (step 1) or back (-1): from there, order is certain."""

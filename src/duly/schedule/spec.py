@@ -16,12 +16,22 @@ from duly.schedule.cron import FIRST_DAY, LAST_DAY, CronLine, parse_cron
 from duly.schedule.keys import MONTHS, WEEK_STARTS, nominal_text, parse_nominal
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.resolver import FOLDS, GAPS, Rule, boundaries_after, boundaries_before, resolve
-from duly.times import DAY, SECOND, Zone, duration_text, instant_text, parse_duration, parse_instant
+from duly.times import (
+    DAY,
+    SECOND,
+    Zone,
+    clock_seconds,
+    duration_text,
+    instant_text,
+    parse_duration,
+    parse_instant,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from duly.schedule.calendar import Calendar, OnCalendar
     from duly.schedule.resolver import Boundary
 
 _UNITS = {
@@ -43,7 +53,7 @@ class Schedule:
     where several cron lines differ, and empty for intervals, which need none. `at` is a period's wall clock of work
     after its end, `HH:MM` or `HH:MM:SS`, None for the end itself. `offset` moves the beginning: `06:00` of a day,
     `sun` of a week, `apr` of a quarter or year. `rules` are the lines with the policies of each. `interval` and
-    `anchor` (an instant) are in microseconds, 0 but for `every`.
+    `anchor` (an instant) are in microseconds, 0 but for `every`. `calendar` says what becomes of days off.
     """
 
     kind: str
@@ -55,6 +65,17 @@ class Schedule:
     rules: tuple[Rule, ...]
     interval: int = 0
     anchor: int = 0
+    calendar: OnCalendar | None = None
+
+    def on(self, calendar: Calendar, policy: str) -> Schedule:
+        """The schedule on a business calendar (`duly.schedule.calendar` says what the policies do).
+
+        `policy` is `skip`, `next`, or for fires `previous`. Raises `ScheduleError` for one that does not fit.
+        """
+        from duly.schedule.calendar import OnCalendar, check_policy, refuse_misfit
+
+        refuse_misfit(self, check_policy(policy))
+        return replace(self, calendar=OnCalendar(calendar, policy))
 
     @property
     def grain(self) -> str:
@@ -71,6 +92,10 @@ class Schedule:
 
     def after(self, instant: int) -> Iterator[Occurrence]:
         """The occurrences due after this instant (exclusive), in order."""
+        if self.calendar is not None:
+            from duly.schedule.calendar import after
+
+            return after(self, instant)
         if self.kind == "every":
             return self._ticks(self._tick_after(instant), 1)
         if self.kind == "cron":
@@ -79,14 +104,33 @@ class Schedule:
 
     def before(self, instant: int) -> Iterator[Occurrence]:
         """The occurrences due by this instant (inclusive), the newest first."""
+        if self.calendar is not None:
+            from duly.schedule.calendar import before
+
+            return before(self, instant)
         if self.kind == "every":
             return self._ticks(self._tick_after(instant) - self.interval, -1)
         if self.kind == "cron":
             return self._fires_before(instant)
         return self._periods_before(instant)
 
+    def instants(self, after: int, until: int) -> Iterator[int]:
+        """The due instants after one (exclusive) until another (inclusive), in order: ten times as fast as occurrences."""
+        from duly.schedule.expansion import instants
+
+        return instants(self, after, until)
+
+    def count(self, after: int, until: int) -> int:
+        """How many occurrences are due after one instant (exclusive) until another (inclusive). None is looked at."""
+        from duly.schedule.expansion import count
+
+        return count(self, after, until)
+
     def find(self, nominal: int) -> Occurrence | None:
         """The occurrence of this nominal; None if the schedule has none: it is off the grid."""
+        if self.calendar is not None:
+            found = replace(self, calendar=None).find(nominal)
+            return None if found is None else self._on_calendar(found)
         if self.kind == "every":
             return self._find_tick(nominal)
         zone = Zone(self.zone)
@@ -103,6 +147,8 @@ class Schedule:
         instant is when a fire is due or a period begins. Raises `KeyInvalid` or `TimeInvalid` for what cannot be read,
         and `WindowInvalid`, naming the windows before and after, for what the schedule does not have.
         """
+        if self.calendar is not None:
+            return self._on_calendar(replace(self, calendar=None).lookup(text))
         wanted = self._without_zone(text.strip())
         if _is_instant(wanted):
             return self._lookup_instant(text, parse_instant(wanted))
@@ -113,6 +159,11 @@ class Schedule:
         if found is None:
             raise self._no_such_window(text, self._edge(nominal))
         return found
+
+    def _on_calendar(self, found: Occurrence) -> Occurrence:
+        from duly.schedule.calendar import on_calendar
+
+        return on_calendar(self, found)
 
     def _without_zone(self, text: str) -> str:
         nominal, bracket, zone = text.partition("[")
@@ -178,7 +229,7 @@ class Schedule:
 
     def _ticks(self, instant: int, step: int) -> Iterator[Occurrence]:
         if step > 0 and instant < EARLIEST:
-            instant = self._tick_after(EARLIEST)
+            instant = self._tick_after(EARLIEST - 1)
         elif step < 0 and instant > LATEST:
             instant = self._tick_after(LATEST) - self.interval
         while EARLIEST <= instant <= LATEST:
@@ -238,14 +289,14 @@ class Schedule:
         return None if end is None else self._period(zone, boundary, end)
 
     def _period(self, zone: Zone, begin: Boundary, end: Boundary) -> Occurrence:
-        return Occurrence(begin[1], begin[0] * SECOND, end[0] * SECOND, self._due(zone, end) * SECOND, begin[2])
+        return Occurrence(begin[1], begin[0] * SECOND, end[0] * SECOND, self.due_of(zone, end) * SECOND, begin[2])
 
-    def _due(self, zone: Zone, end: Boundary) -> int:
-        """The first time, at or after a period's end, that the wall clock shows `at`."""
+    def due_of(self, zone: Zone, end: Boundary) -> int:
+        """The first second, at or after a period's end, at which the wall clock shows `at`."""
         if self.at is None:
             return end[0]
         civil = end[1] >> 1
-        wait = (_clock_seconds(self.at) - civil) % 86_400
+        wait = (clock_seconds(self.at) - civil) % 86_400
         if wait == 0:
             return end[0]
         return max(end[0], resolve(zone, civil + wait, self.gap, self.fold)[0][0])
@@ -254,7 +305,7 @@ class Schedule:
 
     def words(self) -> str:
         """The schedule in words, as `daily in Europe/Berlin, worked at 02:30 the next morning; …`."""
-        return f"{self._what()}{self._policy_in_words()}"
+        return f"{self._what()}{self._policy_in_words()}{'' if self.calendar is None else self.calendar.words()}"
 
     def _what(self) -> str:
         if self.kind == "every":
@@ -282,6 +333,13 @@ class Schedule:
 
     def spec(self) -> dict[str, object]:
         """The schedule as JSON values, every policy spelled out. `from_spec(s.spec()) == s`."""
+        if self.calendar is None:
+            return self._spec()
+        calendar = self.calendar.calendar
+        named = {"policy": self.calendar.policy, "name": calendar.name, "digest": calendar.digest}
+        return {**self._spec(), "calendar": {**named, "days": calendar.days}}
+
+    def _spec(self) -> dict[str, object]:
         if self.kind == "every":
             return {
                 "kind": "every",
@@ -319,6 +377,7 @@ def _policy_words(rule: Rule) -> str:
 
 EARLIEST = FIRST_DAY * DAY
 LATEST = LAST_DAY * DAY
+_LONGEST = 36_500 * DAY  # of an interval: its next occurrence must still be an instant
 
 
 def _fire(earlier: Boundary, boundary: Boundary) -> Occurrence:
@@ -416,6 +475,8 @@ def every(interval: str | int, *, anchor: int = 0) -> Schedule:
         raise _bad("interval", str(interval), str(e)) from e
     if micros <= 0 or micros % SECOND:
         raise _bad("interval", str(interval), "an interval is one or more whole seconds; write it as 15m")
+    if micros > _LONGEST:
+        raise _bad("interval", str(interval), "an interval is at most a hundred years")
     if anchor % SECOND:
         raise _bad("anchor", instant_text(anchor), "an anchor is a whole second")
     return Schedule("every", "UTC", "", "", None, None, (), micros, anchor)
@@ -424,6 +485,11 @@ def every(interval: str | int, *, anchor: int = 0) -> Schedule:
 def from_spec(spec: dict[str, object]) -> Schedule:
     """The schedule of a `spec()`. Raises `ScheduleError` for anything else, and for what a newer release has added."""
     schedule = _of_kind(spec)
+    match spec.get("calendar"):
+        case {"policy": str(policy), "name": str(name), "days": str(days)} if schedule is not None:
+            from duly.schedule.calendar import make_calendar
+
+            schedule = schedule.on(make_calendar(name, days), policy)
     if schedule is None or schedule.spec() != spec:
         raise ScheduleError(f"{spec!r} is not the spec of a schedule; has a newer release written it?")
     return schedule
@@ -529,20 +595,10 @@ def _named(field: str, value: str | None, allowed: tuple[str, ...], standard: st
 def _clock(field: str, text: str) -> str:
     """A wall clock of a day, without seconds where they are none."""
     try:
-        _clock_seconds(text)
+        clock_seconds(text)
     except ValueError as e:
         raise _bad(field, text, "it is not a time of day; write it as 02:30") from e
     return text.removesuffix(":00") if len(text) == 8 else text
-
-
-def _clock_seconds(text: str) -> int:
-    parts = text.split(":")
-    if not text.isascii() or not 2 <= len(parts) <= 3 or any(len(part) != 2 or not part.isdigit() for part in parts):
-        raise ValueError(text)
-    hour, minute, second = int(parts[0]), int(parts[1]), int(parts[2]) if len(parts) == 3 else 0
-    if hour > 23 or minute > 59 or second > 59:
-        raise ValueError(text)
-    return hour * 3600 + minute * 60 + second
 
 
 def _bad(field: str, token: str, why: str) -> ScheduleError:

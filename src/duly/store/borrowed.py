@@ -23,10 +23,17 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledger_path: str | None = None) -> T:
+def in_borrowed(
+    connection: sqlite3.Connection,
+    operation: Operation[T],
+    *,
+    ledger_path: str | None = None,
+    ledger_id: str | None = None,
+) -> T:
     """Run an operation in the connection's transaction.
 
-    `ledger_path` is the ledger that a claim came from. Raises `NoTransaction`, `WrongLedger`, `NoLedger`, `Conflict` (the
+    `ledger_path` and `ledger_id` name the ledger that a claim came from. Raises
+    `NoTransaction`, `WrongLedger`, `NoLedger`, `Conflict` (the
     transaction has read and can no longer write: begin it with BEGIN IMMEDIATE) and what the operation raises.
     """
     path, was_open = "", False
@@ -40,11 +47,11 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledg
             )
         was_open = _join(connection)
         try:
-            return drive(operation, _answers(connection, path))
+            return drive(operation, _answers(connection, path, ledger_id))
         finally:
             _keep_driver_in_step(connection)
     except sqlite3.Error as e:
-        if "no such table: duly_" in str(e):
+        if "no such table: duly_" in str(e) or "no such table: main.duly_" in str(e):
             raise NoLedger(
                 f"{path or 'this database'} holds no ledger; make one beforehand, once, with duly.sqlite({path!r})"
             ) from e
@@ -57,7 +64,8 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], *, ledg
 def _file_of(connection: sqlite3.Connection) -> str:
     """The file of the main database; empty for one in memory. Takes no lock."""
     cursor = sqlite3.Cursor(connection)
-    return next((row[2] or "" for row in cursor.execute("pragma database_list") if row[1] == "main"), "")
+    path = next((row[2] or "" for row in cursor.execute("pragma database_list") if row[1] == "main"), "")
+    return os.path.realpath(path) if path else ""
 
 
 def _same_file(path: str, ledger_path: str) -> bool:
@@ -88,11 +96,13 @@ def _keep_driver_in_step(connection: sqlite3.Connection) -> None:
         sqlite3.Cursor(connection).execute("begin")
 
 
-def _answers(connection: sqlite3.Connection, path: str) -> Answers:
+def _answers(connection: sqlite3.Connection, path: str, ledger_id: str | None) -> Answers:
     """Answers on a caller's connection. A write comes first: whoever has read may be refused when it wants to write."""
     cursor = sqlite3.Cursor(connection)
-    cursor.execute("update duly_meta set value = value where name is null")
-    facts = dict(cursor.execute("select name, value from duly_meta").fetchall())
+    cursor.execute("update main.duly_meta set value = value where name is null")
+    facts = dict(cursor.execute("select name, value from main.duly_meta").fetchall())
     if int(facts["min_writer"]) > SCHEMA:
         raise LedgerTooNew
+    if ledger_id not in (None, facts["ledger_id"]):  # another file was put in its place
+        raise WrongLedger(f"{path} is not the ledger that the claim was made in")
     return Answers(connection, path, clock_by_hand=facts["clock"] == "hand")

@@ -16,7 +16,7 @@ import os
 from _thread import allocate_lock, start_new_thread
 from struct import Struct
 
-from duly.errors import LedgerUnavailable, LedgerUnwritable
+from duly.errors import LedgerUnwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +34,32 @@ def lock_path(ledger_path: str) -> str:
 
 
 def open_lock(path: str) -> int:
-    """Open the lock file, making it with the ledger's mode of access. Raises `LedgerUnwritable`."""
+    """Open the lock file, and make it if it is not there. Raises `LedgerUnwritable`."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            return _make_lock(path, flags)
     except OSError as e:
         raise LedgerUnwritable(f"cannot open {path}: {e.strerror}; duly needs to write beside its ledger") from e
+
+
+def _make_lock(path: str, flags: int) -> int:
+    """Make the lock file for exactly those who may write the ledger: whoever can open it can stop all writers."""
+    descriptor = os.open(path, flags | os.O_CREAT, 0o600)
+    try:
+        ledger = os.stat(path.removesuffix("-lock"))
+        writers = ledger.st_mode & 0o222
+        os.fchmod(descriptor, writers | writers << 1)
+        if os.geteuid() == 0:  # as SQLite does for its own files beside the database
+            os.fchown(descriptor, ledger.st_uid, ledger.st_gid)
+    except FileNotFoundError:  # the ledger is not there yet
+        pass
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 class WriterLock:
@@ -117,12 +138,20 @@ class _Wait:
 
     def outcome(self, seconds: float) -> int | None:
         """The locked descriptor, or None when it did not come in time."""
-        self._done.acquire(timeout=max(seconds, 0))
+        try:
+            self._done.acquire(timeout=max(seconds, 0))
+        except BaseException:  # Ctrl-C: nobody will use the lock, so nobody may keep it
+            if (descriptor := self._give_up()) is not None:
+                _writer_descriptors.discard(descriptor)
+                os.close(descriptor)
+            raise
+        return self._give_up()
+
+    def _give_up(self) -> int | None:
+        """Wait no longer: the descriptor if the lock has come, else None, and it is let go when it comes."""
         with self._guard:
-            if self._held:
-                return self._descriptor
-            self._given_up = True
-            return None
+            self._given_up = not self._held
+            return self._descriptor if self._held else None
 
 
 def _close_in_child() -> None:
@@ -160,8 +189,8 @@ def has_pulse(path: str, attempt_id: bytes) -> bool:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False  # nobody has written yet
-    except OSError as e:
-        raise LedgerUnavailable(f"cannot read {path}: {e.strerror}; whether a claim is held stands there") from e
+    except OSError:
+        return True  # who may not look cannot tell, and takes nothing over
     try:
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _offset(attempt_id), 1, 0)
         kind = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))[0]

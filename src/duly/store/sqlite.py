@@ -13,7 +13,6 @@ from time import monotonic, sleep, time_ns
 
 from duly.errors import (
     Conflict,
-    DulyError,
     LedgerBusy,
     LedgerCorrupt,
     LedgerTooNew,
@@ -96,14 +95,24 @@ def refuse_network_file_system(path: str) -> None:
         )
 
 
-def translated(error: sqlite3.Error, *, path: str, in_transaction: bool = False) -> DulyError:
-    """What an error of SQLite means for whoever works with the ledger. A busy database is never anything else (I12)."""
+def translated(error: sqlite3.Error, *, path: str, in_transaction: bool = False) -> Exception:
+    """What an error of SQLite means for whoever works with the ledger. A busy database is never anything else (I12).
+
+    An error of ours (a constraint, a statement that is none) stays what it is: it must not look like a ledger in trouble.
+    """
+    if isinstance(error, (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError)):
+        return error
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        if in_transaction or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT:
             return Conflict(
                 "this transaction has read and can no longer become a writer; "
                 "roll back, and start it with BEGIN IMMEDIATE"
+            )
+        if in_transaction:  # without a WAL it cannot be told from a time-out
+            return LedgerBusy(
+                f"the ledger {path} stayed busy, or this transaction has read and waits for one that waits for it; "
+                "roll back, start it with BEGIN IMMEDIATE, and try again"
             )
         return LedgerBusy(f"the ledger {path} stayed busy; nothing was decided. Try again")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
@@ -111,9 +120,13 @@ def translated(error: sqlite3.Error, *, path: str, in_transaction: bool = False)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return LedgerUnwritable(f"the ledger {path} cannot be written ({error})")
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
+        if os.path.exists(path) and not os.access(path, os.R_OK):  # trying again would not help
+            return LedgerUnwritable(f"the ledger {path} may not even be read by this user ({error})")
         return LedgerUnavailable(f"the ledger {path} cannot be opened ({error})")
     if "no such table: duly_" in str(error):
         return NoLedger(f"{path} holds no ledger yet; open it with duly.sqlite({path!r}), which makes one")
+    if code == sqlite3.SQLITE_ERROR:
+        return error
     return LedgerUnavailable(f"the ledger {path}: {error}")
 
 
@@ -260,10 +273,9 @@ class SqliteStore:
     """
 
     def __init__(self, path: str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> None:
-        self.path = os.path.abspath(path)
+        self.path = os.path.realpath(path)  # by whatever link it is reached, its lock is one file
         self.busy_seconds = busy_seconds
         self._sessions = _local()
-        self._pid = os.getpid()
         refuse_network_file_system(self.path)
         if not create and not os.path.exists(self.path):
             raise NoLedger(f"there is no ledger at {self.path}; `duly exec` makes one at its first run")
@@ -323,8 +335,11 @@ class SqliteStore:
         return self.session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
 
     def now(self) -> int:
-        """The ledger's instant."""
-        return self.session.answers.now()
+        """The ledger's instant. A clock set by hand lies in the file, and may be busy as that may."""
+        try:
+            return while_busy(self.session.answers.now, seconds=self.busy_seconds)
+        except sqlite3.Error as e:
+            raise translated(e, path=self.path) from e
 
     def owned(self) -> OwnedTransaction:
         """This thread's transaction for a run's own effect."""
@@ -412,9 +427,11 @@ class Session:
             result = drive(operation, self.answers)
             commit(self.connection, seconds=busy_seconds)
         finally:
-            if self.connection.in_transaction:
-                self.connection.rollback()
-            self.lock.release()
+            try:
+                if self.connection.in_transaction:
+                    self.connection.rollback()
+            finally:
+                self.lock.release()
         return result
 
     def _patiently(self, ask: Ask) -> object:

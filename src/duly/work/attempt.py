@@ -41,7 +41,7 @@ class OutputRefused(Exception):
 def terms_of(job: Job, claim: Claim) -> Terms:
     """The terms that an attempt's end is judged by: the contract sealed with it, the numbers as they are now."""
     clean = frozenset(int(code) for code in job.clean_exits.split(",") if code)
-    return Terms(claim.contract, job.remembers, clean, job.retries, retries_declared=job.retries > 0)
+    return Terms(claim.contract, claim.remembers, clean, job.retries or 0, retries_declared=job.retries is not None)
 
 
 def record_ending(store: SqliteStore, job: Job, claim: Claim, ending: Ending, *, error: str) -> int | None:

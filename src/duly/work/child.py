@@ -1,6 +1,6 @@
 """A child process, watched without a thread: its signals, its group, its time, and whoever must be told to stop.
 
-Signals are blocked and waited for (sigtimedwait(2)), so that one loop sees the child's end, a signal to forward, and the
+Signals are blocked and waited for (sigwaitinfo(2)), so that one loop sees the child's end, a signal to forward, and the
 next thing that is due by the ledger's clock; and blocked from before a claim until its end is written down, so that none
 of them can leave a run half told. The child gets the signal mask and dispositions that this process was started with. On a
 terminal it stays in the foreground group, where the keyboard reaches it by itself; elsewhere it leads a group of its own,
@@ -36,7 +36,8 @@ FORWARDED = (
     signal.SIGCONT,
 )
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # who sends one wants the whole command to end
-_SENT_BY_KERNEL = 0x80  # siginfo's si_code of a key press: the foreground group has it already (sigaction(2))
+_SENT_BY_KERNEL = 0x80  # siginfo's si_code of a key press (sigaction(2))
+_BY_KEY = (signal.SIGINT, signal.SIGQUIT)  # a hangup, which the kernel sends too, may reach the session's leader alone
 _GROUP_LOOK_SECONDS = 0.05  # a group's end sends no signal to whoever is not its parent
 _SET_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by the interpreter, not by whoever started it
 
@@ -68,16 +69,25 @@ class Signals:
     def __init__(self) -> None:
         heeded = tuple(number for number in FORWARDED if signal.getsignal(number) != signal.SIG_IGN)
         self._ending = tuple(number for number in ENDING if number in heeded)
-        self._watched = (*heeded, signal.SIGCHLD)
+        self._watched = (*heeded, signal.SIGCHLD, signal.SIGALRM)
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # how a child ended would be thrown away
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.before = signal.pthread_sigmask(signal.SIG_BLOCK, self._watched)
         self.asked_to_end = 0
 
     def wait(self, seconds: float) -> signal.struct_siginfo | None:
-        """The next signal, a child's end among them; None if none came in so many seconds."""
-        seen = signal.sigtimedwait(self._watched, seconds)
-        if seen is not None and seen.si_signo in self._ending:
+        """The next signal, a child's end among them; None if none came in so many seconds, or perhaps a little earlier."""
+        # Not sigtimedwait(2) with a time: where a stop (Ctrl-Z) interrupts it for longer than that, Python answers with
+        # whatever lay on the stack.
+        if seconds > 0:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            seen: signal.struct_siginfo | None = signal.sigwaitinfo(self._watched)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        else:
+            seen = signal.sigtimedwait(self._watched, 0)
+        if seen is None or seen.si_signo == signal.SIGALRM:
+            return None
+        if seen.si_signo in self._ending:
             self.asked_to_end = seen.si_signo
         return seen
 
@@ -90,7 +100,7 @@ class Signals:
 
     def restore(self) -> None:
         """Restore this process's own signal mask. What came too late for any child is forgotten: all is written down."""
-        while self.wait(0) is not None:
+        while signal.sigtimedwait(self._watched, 0) is not None:
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
 
@@ -188,7 +198,8 @@ class Child:
         return True
 
     def _forward(self, seen: signal.struct_siginfo) -> None:
-        if not (self._in_foreground and seen.si_code == _SENT_BY_KERNEL):
+        pressed = seen.si_code == _SENT_BY_KERNEL and seen.si_signo in _BY_KEY
+        if not (self._in_foreground and pressed):  # else the foreground group has it already
             self._signal(seen.si_signo)
 
     def _signal(self, number: int) -> None:

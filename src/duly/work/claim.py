@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
-from duly.errors import ClaimLost
+from duly.errors import ClaimLost, DulyError
 from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
@@ -43,6 +44,7 @@ class Claim:
         self._held = held
         self._pulse = pulse
         self._ended = False
+        self._pid = os.getpid()
         self._borrowed: sqlite3.Connection | None = None
 
     @property
@@ -72,12 +74,24 @@ class Claim:
 
     def _lost(self) -> None:
         """A renewal was refused: another attempt took the run over, unless a transaction of the caller's completed it."""
-        if self._borrowed is None or not self._is_completed():
+        try:
+            completed = self._borrowed is not None and self._is_completed()
+        except DulyError:  # it cannot be told now; the caller's next word will be
+            return
+        if not completed:
             self.run._supersede()
+
+    def __del__(self) -> None:
+        """A claim that is forgotten shows no pulse; its lease runs out."""
+        if hasattr(self, "_pulse"):
+            self._pulse.stop()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._pid != os.getpid():  # a forked child leaves the block: the attempt is its parent's
+            self._pulse.stop()
+            return
         try:
             self.run._abandon()
             if not self._ended and not self._may_yet_commit(error):
@@ -102,7 +116,7 @@ class Claim:
             self.run._complete(operation)
             self._over()
         else:
-            in_borrowed(tx, operation, ledger_path=self._store.path)
+            in_borrowed(tx, operation, ledger_path=self._store.path, ledger_id=self._store.ledger_id)
             self._borrowed = tx
         return Completed(self.key, self.run.attempt)
 

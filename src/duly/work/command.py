@@ -95,10 +95,19 @@ class Briefing:
 
     def _traceparent(self, inherited: str) -> str:
         """The trace that called us, or one of our own, with this attempt as the parent span (W3C Trace Context)."""
-        parts = inherited.split("-")
-        known = len(parts) >= 4 and len(parts[1]) == 32
-        trace, flags = (parts[1], parts[3]) if known else (self.claim.attempt_id.hex(), "01")
+        known = _trace_of(inherited)
+        trace, flags = known or (self.claim.attempt_id.hex(), "01")
         return f"00-{trace}-{self.claim.attempt_id[8:].hex()}-{flags}"
+
+
+def _trace_of(traceparent: str) -> tuple[str, str] | None:
+    """Trace id and flags of a traceparent that is one (W3C Trace Context, section 3.2)."""
+    version, _, rest = traceparent.partition("-")
+    trace, parent, flags = (*rest.split("-"), "", "", "")[:3]
+    lengths = [len(part) for part in (version, trace, parent, flags)]
+    if lengths != [2, 32, 16, 2] or version == "ff" or not trace.strip("0") or not parent.strip("0"):
+        return None
+    return None if (version + trace + parent + flags).strip("0123456789abcdef") else (trace, flags)
 
 
 def _names_one(inside: str) -> bool:

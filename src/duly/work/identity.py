@@ -47,7 +47,7 @@ def _started() -> str:
 def actor() -> str:
     """Whose hand it is, for the evidence: the person behind sudo, else the login name, at this host: `ana@db1`."""
     name = os.environ.get("SUDO_USER") or os.environ.get("LOGNAME") or os.environ.get("USER") or str(os.getuid())
-    return f"{name}@{os.uname().nodename}"
+    return f"{name}@{os.uname().nodename}".encode(errors="replace").decode()
 
 
 def idempotency_key(namespace: str, key: RunKey, name: str = "") -> str:

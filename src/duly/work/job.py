@@ -12,7 +12,7 @@ from duly.ledger.address import scopes_of
 from duly.ledger.complete import complete_or_raise
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Taken, claim_next, peek
+from duly.ledger.open import Taken, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -102,11 +102,11 @@ class Job(Generic[Tx]):
                 return self._answered(seen)
             with self._claiming() as claiming:
                 named = raise_if_refused(claiming.ask(take_window(declared, window, pulse.claimer)))
-                if not isinstance(named.answer, Held):
-                    return self._answered(named)
-                assert named.row is not None
-                again = partial(take_window, declared, window)
-                return self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
+                if isinstance(named.answer, Held):
+                    assert named.row is not None
+                    again = partial(take_window, declared, window)
+                    return self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
+            return self._answered(named)  # after the commit of what was found on the way
         finally:
             pulse.stop()
 
@@ -153,7 +153,7 @@ class Job(Generic[Tx]):
                     if not isinstance(taken, Taken):
                         return
                     tried |= {taken.run.id}
-                    again = partial(ask, only=taken.run.id)
+                    again = partial(claim_again, declared, taken.run.id)
                     try:
                         done.append(self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again))
                     except Exception as e:
@@ -176,7 +176,7 @@ class Job(Generic[Tx]):
         again: Callable[[Claimer], Operation[Any]],
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction)
+        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
         if not self._inline:
             self._keeper.keep(claim, run._supersede)
         try:
@@ -185,14 +185,19 @@ class Job(Generic[Tx]):
             return Completed(run.key, run.attempt)
         except BaseException as e:
             run._abandon()
-            self._record(job, claim, e, again)
+            self._record(job, claim, row.payload, e, again)
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
             raise
         finally:
             self._keeper.drop(claim)
 
     def _record(
-        self, job: JobRow, claim: Held, error: BaseException, again: Callable[[Claimer], Operation[Any]]
+        self,
+        job: JobRow,
+        claim: Held,
+        payload: str | None,
+        error: BaseException,
+        again: Callable[[Claimer], Operation[Any]],
     ) -> None:
         """Write down how the attempt ended. A claim that was lost is recorded already, by whoever took it over."""
         if isinstance(error, ClaimLost):
@@ -208,7 +213,7 @@ class Job(Generic[Tx]):
                 record_ending(self._store, job, claim, ending, error=error_place(error))
                 return
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
-            claimer = Claimer(new_attempt_id(), owner(), claim.trigger)
+            claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)
             failure = record_failure(
                 again(claimer), ending, began_at=claim.started_at, retry_in=retry_in, error=error_place(error)
             )

@@ -7,6 +7,7 @@ told, at once.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
@@ -17,6 +18,13 @@ from duly.store.sqlite import SqliteStore
 from duly.work.waiting import LOOK_SECONDS, wait_seconds
 
 _LONGEST_WAIT = 3600.0
+RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before others are looked at
+
+# A process must not fork while a keeper is inside the database's library: its child would inherit locks that nobody frees.
+_in_database = threading.Lock()
+os.register_at_fork(
+    before=_in_database.acquire, after_in_parent=_in_database.release, after_in_child=_in_database.release
+)
 
 
 class LeaseKeeper:
@@ -24,12 +32,19 @@ class LeaseKeeper:
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """As new; in a forked child too, for the claims of the parent are not its own, and the parent's thread is not there."""
+        self._pid = os.getpid()
         self._changed = threading.Condition()
         self._kept: dict[bytes, _Kept] = {}
         self._thread: threading.Thread | None = None
 
     def keep(self, claim: Claim, lost: Callable[[], None]) -> None:
         """Renew the claim's lease from now on; call `lost` once if another attempt has taken the run over."""
+        if self._pid != os.getpid():
+            self._begin_anew()
         with self._changed:
             self._kept[claim.attempt_id] = _Kept(claim, lost, claim.started_at + claim.lease // 3)
             if self._thread is None or not self._thread.is_alive():
@@ -51,17 +66,19 @@ class LeaseKeeper:
                         self._thread = None
                         return
                     first = min(self._kept.values(), key=lambda kept: kept.renew_at)
-                    left = wait_seconds(self._store, first.renew_at)
+                    with _in_database:
+                        left = wait_seconds(self._store, first.renew_at)
                     if left > 0:
                         self._changed.wait(min(left, _LONGEST_WAIT))
                         continue
-                self._renew(first)
+                with _in_database:
+                    self._renew(first)
         finally:
             self._store.close()
 
     def _renew(self, kept: _Kept) -> None:
         try:
-            held = self._store.write(renew(kept.claim))
+            held = self._store.write(renew(kept.claim), busy_seconds=RENEW_SECONDS)
         except DulyError:  # not decided: try again soon
             kept.renew_at = self._store.now() + max(kept.claim.lease // 10, int(LOOK_SECONDS * 1_000_000))
             return

@@ -18,7 +18,7 @@ from duly.schedule.catch_up import parse_catch_up
 from duly.schedule.keys import check_job_name, check_scope, parse_key
 from duly.store.borrowed import in_borrowed
 from duly.store.sqlite import BUSY_SECONDS, SqliteStore, ledger_path
-from duly.times import HOUR, MINUTE, parse_duration
+from duly.times import parse_duration
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse, raise_if_refused
 from duly.work.claim import Claim
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from duly.work.run import Run
 
 Tx = TypeVar("Tx")
+
+TRANSACTIONAL_RETRIES = 3  # of a job whose failures prove that nothing happened; others retry only where they say so
 
 
 class Ledger(Generic[Tx]):
@@ -57,51 +59,57 @@ class Ledger(Generic[Tx]):
         catch_up: CatchUp | str,
         effect: str = contracts.TRANSACTIONAL,
         remembers: str | None = None,
-        retries: int = 3,
-        retry_delay: str | int = MINUTE,
-        retry_ceiling: str | int = HOUR,
+        retries: int | None = None,
+        retry_delay: str | int | None = None,
+        retry_ceiling: str | int | None = None,
         grace: str | int | None = None,
         timeout: str | int | None = None,
-        lease: str | int = MINUTE,
-        overlap: bool = False,
-        ordered: bool = False,
+        lease: str | int | None = None,
+        overlap: bool | None = None,
+        ordered: bool | None = None,
         inline: bool = False,
-        owner: str = "",
+        owner: str | None = None,
         scopes: Sequence[str] | None = None,
     ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
         """Declare a job whose work is the decorated function.
 
         `catch_up` is named by whoever writes the job: `duly.EACH` or `duly.LATEST`. `effect` is its contract:
         `transactional` (it writes through `run.tx`), `idempotent` (with `remembers`, how long the destination
-        deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. `scopes` closes the roster.
-        `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two, for short
-        transactional work that may hold the ledger while it lasts.
-        Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
+        deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. What is left out keeps the
+        value that the ledger has. `scopes` closes the roster. A `timeout` ends no function from outside: it is told as
+        `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two,
+        for short transactional work that may hold the ledger while it lasts. Nothing is written before the first `run` or
+        `catch_up`. Raises `Misuse`, naming the argument.
         """
         check_job_name(name)
         for scope in scopes or ():
             check_scope(scope)
-        policies: dict[str, Value] = {
-            "catch_up": str(parse_catch_up(catch_up)),
-            "contract": contract_named(effect, remembers),
-            "remembers": None if remembers in (None, "forever") else _micros("remembers", remembers),
+        stated: dict[str, Value] = {
             "retries": retries,
             "retry_delay": _micros("retry_delay", retry_delay),
             "retry_ceiling": _micros("retry_ceiling", retry_ceiling),
-            "grace": None if grace is None else _micros("grace", grace),
-            "timeout": None if timeout is None else _micros("timeout", timeout),
+            "grace": _micros("grace", grace),
+            "timeout": _micros("timeout", timeout),
             "lease": _micros("lease", lease),
-            "overlap": int(overlap),
-            "ordered": int(ordered),
+            "overlap": None if overlap is None else int(overlap),
+            "ordered": None if ordered is None else int(ordered),
             "owner": owner,
+            "roster": None if scopes is None else "closed",
+        }
+        policies: dict[str, Value] = {
+            "catch_up": str(parse_catch_up(catch_up)),
+            "contract": contract_named(effect, remembers),
+            "remembers": None if remembers == "forever" else _micros("remembers", remembers),
+            **{name: value for name, value in stated.items() if value is not None},  # left out: as it is stored
         }
         check_policies(policies)
         if inline and effect != contracts.TRANSACTIONAL:
             raise Misuse(
                 f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}"
             )
-        declared = Declaration(name, "", schedule, policies, actor())
         closed = None if scopes is None else tuple(scopes)
+        defaults: dict[str, Value] = {"retries": TRANSACTIONAL_RETRIES} if effect == contracts.TRANSACTIONAL else {}
+        declared = Declaration(name, "", schedule, policies, actor(), defaults, closed)
 
         def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:
             return Job(self._store, self._keeper, declared, function, closed, inline=inline)
@@ -208,8 +216,8 @@ def contract_named(effect: str, remembers: str | None) -> str:
     return effect
 
 
-def _micros(name: str, value: str | int) -> int:
-    if isinstance(value, int):
+def _micros(name: str, value: str | int | None) -> int | None:
+    if value is None or isinstance(value, int):
         return value
     try:
         return parse_duration(value)

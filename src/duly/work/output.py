@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from duly.ledger.output import Intent, find_output, record_output_or_raise
+from duly.ledger.output import Intent, attempts_at, find_output, record_output_or_raise
 from duly.records import record
 from duly.work.attempt import OutputRefused
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from duly.work.command import Briefing
 
 _PIECE = 1 << 20
+_LONGEST_NAME = 220  # bytes of the final name in a temporary's, of the 255 that a file system allows
 
 
 @record
@@ -28,15 +29,22 @@ class Output:
     final: str
     may_replace: bool = False
 
-    def place(self, briefing: Briefing) -> Place:
-        """Where this attempt writes, and where its file goes. Raises `OutputRefused` before anything is run."""
+    def place(self, store: SqliteStore, briefing: Briefing) -> Place:
+        """Where this attempt writes, and where its file goes. Raises `OutputRefused` before anything is run.
+
+        What earlier attempts at this run left there, which were killed, is removed.
+        """
         final = os.path.abspath(briefing.argument(self.final))
-        folder, name = os.path.split(final)
+        folder = os.path.dirname(final)
+        discard_all(store, briefing.claim.run, final)
         if not os.path.isdir(folder):
             raise OutputRefused(f"there is no folder {folder} for the output")
-        if os.path.lexists(final) and not self.may_replace:
-            raise OutputRefused(f"{final} is there already; --replace overwrites it")
-        return Place(final, os.path.join(folder, f".{name}.{briefing.claim.attempt_id.hex()}"), self.may_replace)
+        if os.path.lexists(final):
+            if not self.may_replace:
+                raise OutputRefused(f"{final} is there already; --replace overwrites it")
+            if not os.path.islink(final) and not os.path.isfile(final):
+                raise OutputRefused(f"{final} is no file; a device or a folder is not replaced by one")
+        return Place(final, _temporary(final, briefing.claim.attempt_id), self.may_replace)
 
 
 @record
@@ -49,8 +57,8 @@ class Place:
 
     def publish(self, store: SqliteStore, claim: Claim) -> None:
         """Move the finished file into place, its digest on record first. Raises `OutputRefused` or `ClaimLost`."""
-        if not os.path.isfile(self.temporary):
-            raise OutputRefused("the command wrote nothing to $DULY_OUTPUT")
+        if not os.path.isfile(self.temporary) or os.path.islink(self.temporary):
+            raise OutputRefused("the command wrote no file to $DULY_OUTPUT")
         try:
             intent = Intent(self.final, *_flushed_digest(self.temporary))
             store.write(record_output_or_raise(claim, intent))
@@ -70,10 +78,26 @@ class Place:
 
     def discard(self) -> None:
         """Remove the temporary, if it is there."""
-        try:
-            os.unlink(self.temporary)
-        except OSError:  # it is not there; or the folder has become read-only, and the run's end matters more
-            return
+        _unlink(self.temporary)
+
+
+def discard_all(store: SqliteStore, run: RunId, final: str) -> None:
+    """Remove what the attempts at a run left beside the final name."""
+    for attempt_id in store.read(attempts_at(run)):
+        _unlink(_temporary(final, attempt_id))
+
+
+def _temporary(final: str, attempt_id: bytes) -> str:
+    folder, name = os.path.split(final)
+    short = os.fsdecode(os.fsencode(name)[:_LONGEST_NAME])
+    return os.path.join(folder, f".{short}.{attempt_id.hex()}")
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:  # it is not there; or the folder has become read-only, and the run's end matters more
+        return
 
 
 def in_place(store: SqliteStore, run: RunId) -> Intent | None:

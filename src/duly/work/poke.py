@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from time import monotonic
 
+from duly.codes import CANNOT_CREATE, CONFIGURATION, TAKEN_OVER, TIMED_OUT, UNKNOWN
 from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, OutcomeUnknown, Refused
 from duly.ledger import contracts, states
-from duly.ledger.complete import complete_or_raise, release_or_raise
+from duly.ledger.complete import complete_or_raise, has_completed, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named
-from duly.ledger.open import Idle, Taken, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, NotDue
 from duly.ledger.register import schedule_of
 from duly.ledger.take import look, renew
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 
 EARLY = MINUTE  # a poke this much before a due time is taken for it: clocks differ
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is looked at again
-
-# exec's own codes (CLI.md). They appear only when the child did not run, or when its result may not be trusted.
-CANNOT_CREATE, TRY_AGAIN, CONFIGURATION, UNKNOWN, TAKEN_OVER, TIMED_OUT = 73, 75, 78, 80, 81, 124
 
 
 @record
@@ -142,7 +140,7 @@ class Poke:
         if standing.state != states.UNKNOWN or self._order.output is None:
             return False
         from duly.ledger.resolve import Word, resolve
-        from duly.work.output import in_place
+        from duly.work.output import discard_all, in_place
 
         intent = in_place(self._store, standing.id)
         if intent is None:
@@ -152,6 +150,7 @@ class Poke:
             self._store.write(resolve(standing.id, word, done=True))
         except NotAllowed:  # its attempt may yet report
             return False
+        discard_all(self._store, standing.id, intent.path)
         return True
 
     def _is_early(self, answer: Idle, began: int) -> bool:
@@ -240,10 +239,9 @@ class Poke:
             return None
         if self._signals.end_is_wanted() or not self._wait_until(retry_at):
             return None
-        tried = frozenset(self.reports) - {work.claim.run}
-        pulse, answer = self._claiming(
-            lambda claimer: claim_next(self._declared, claimer, as_of=retry_at, tried=tried, only=work.claim.run)
-        )
+        if deadline is not None and self._store.now() >= deadline:  # the host was suspended meanwhile
+            return None
+        pulse, answer = self._claiming(lambda claimer: claim_again(self._declared, work.claim.run, claimer))
         if not isinstance(answer, Taken):
             pulse.stop()
             return None
@@ -263,14 +261,15 @@ class Poke:
     def _attempt_with(self, work: Work, briefing: Briefing) -> Report:
         place = None
         if self._order.output is not None:
-            from duly.work.output import in_place
+            from duly.work.output import discard_all, in_place
 
             if (found := in_place(self._store, work.claim.run)) is not None:
+                discard_all(self._store, work.claim.run, found.path)
                 return self._complete(work, cause=f"its output was in place: {found.path}", output=found.path)
         try:
             argv = briefing.command(self._order.argv)
             if self._order.output is not None:
-                place = self._order.output.place(briefing)
+                place = self._order.output.place(self._store, briefing)
         except Misuse:
             self._release(work, "a placeholder has no value")
             raise
@@ -290,11 +289,15 @@ class Poke:
         except CannotExecute as e:
             self._release(work, f"cannot execute: {e}")
             return self._report(work, e.code, states.OPEN, str(e))
+        report = None
         try:
-            return self._judge(work, child, lost=lost, place=place)
+            report = self._judge(work, child, lost=lost, place=place)
         finally:
-            if place is not None:
+            # What a command has finished is kept while nobody could write down that it did.
+            unsettled = report is not None and report.state == states.UNKNOWN and child == Ended(0, 0, "")
+            if place is not None and not unsettled:
                 place.discard()
+        return report
 
     def _run(self, work: Work, argv: list[str], environment: dict[str, str]) -> tuple[Ended, bool]:
         """Run the child to its end with the lease kept. Answers how it ended, and whether the run was taken over."""
@@ -320,15 +323,11 @@ class Poke:
         try:
             return self._judged(work, ended, lost=lost, place=place)
         except ClaimLost:
-            if not self._completed_by_command(work):
+            if not self._store.read(has_completed(work.claim)):
                 raise
         code = TIMED_OUT if ended.why else 128 + ended.signal if ended.signal else ended.code
         then = f", which then ended with {code}" if code else ""
         return self._report(work, code, states.COMPLETED, f"completed by the command{then}")
-
-    def _completed_by_command(self, work: Work) -> bool:
-        row = self._store.read(look(work.claim.run))
-        return row is not None and row.state == states.COMPLETED and row.attempt_id == work.claim.attempt_id
 
     def _judged(self, work: Work, ended: Ended, *, lost: bool, place: Place | None) -> Report:
         if lost:
@@ -347,7 +346,7 @@ class Poke:
     def _succeed(self, work: Work, terms: contracts.Terms, place: Place | None) -> Report:
         """The child ended with 0. A transactional one must have completed its run itself."""
         if terms.contract == contracts.TRANSACTIONAL:
-            if self._completed_by_command(work):
+            if self._store.read(has_completed(work.claim)):
                 return self._report(work, 0, states.COMPLETED, "completed by the command")
             return self._end(work, contracts.after_exit_0(terms), CONFIGURATION)
         if place is None:
@@ -356,6 +355,9 @@ class Poke:
             self._settle(lambda: place.publish(self._store, work.claim))
         except OutputRefused as e:
             return self._end(work, Ending(states.FAILED, str(e)), CANNOT_CREATE)
+        except (Conflict, LedgerUnavailable) as e:
+            why = f"it ended well, but its output could not be put on record ({e}); it is kept as {place.temporary}"
+            return self._report(work, UNKNOWN, states.UNKNOWN, why)
         return self._complete(work, cause="exit 0", output=place.final)
 
     def _complete(self, work: Work, *, cause: str, output: str | None) -> Report:
@@ -425,16 +427,11 @@ class _Heart:
         waits = (None if self.lost else self._renew_at, self._stop_at)
         return min((at for at in waits if at is not None), default=None)
 
-    def _is_completed(self) -> bool:
-        """Whether the command has completed its run itself, and goes on: there is nothing left to renew."""
-        row = self._store.read(look(self._claim.run))
-        return row is not None and row.state == states.COMPLETED and row.attempt_id == self._claim.attempt_id
-
     def _renew(self, child: Child, now: int) -> None:
         try:
             self.lost = not self._store.write(renew(self._claim), busy_seconds=RENEW_SECONDS)
-            if self.lost and self._is_completed():
-                self.lost, self._renew_at = False, None
+            if self.lost and self._store.read(has_completed(self._claim)):
+                self.lost, self._renew_at = False, None  # by its command, which goes on: nothing is left to renew
                 return
         except DulyError:  # not decided, and nobody can take over while the ledger is busy: soon again
             self._renew_at = now + self._claim.lease // 10

@@ -45,7 +45,7 @@ class Run(Generic[Tx]):
 
     `tx` is the transaction that commits with the run's completion: a real connection of the driver's type. `window` is
     what the run answers for; `date` and `label` are its business date and a file-safe name; `idempotency_key` is the same
-    on every attempt.
+    on every attempt; `deadline` is when the job's time-out is over, which a function has to look at by itself.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Run(Generic[Tx]):
         claim: Claim,
         row: Row,
         transaction: OwnedTransaction | None = None,
+        timeout: int | None = None,
     ) -> None:
         self.key: str = str(key)
         self.job: str = key.job
@@ -65,6 +66,7 @@ class Run(Generic[Tx]):
         self.attempt: int = claim.number
         self.attempt_id: str = uuid_text(claim.attempt_id)
         self.idempotency_key: str = idempotency_key(store.namespace, key)
+        self.deadline: datetime | None = None if timeout is None else as_datetime(claim.started_at + timeout)
         self._window = _window(row)
         self._store = store
         self._claim = claim

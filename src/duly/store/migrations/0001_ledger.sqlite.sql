@@ -28,7 +28,7 @@ create table duly_job (
     contract      text    not null check (contract in ('transactional', 'idempotent', 'external')),
     remembers     integer,                    -- idempotent: how long the destination deduplicates; null: for ever
     clean_exits   text    not null,           -- exit codes that prove that nothing happened, '75,111'
-    retries       integer not null,
+    retries       integer,                    -- null: not declared
     retry_delay   integer not null,           -- before the first retry; doubles
     retry_ceiling integer not null,
     grace         integer,                    -- null: a tenth of the period, at most an hour
@@ -56,6 +56,7 @@ create table duly_version (
     lines          text    not null,          -- cron lines, one a row of text
     "interval"     integer not null,
     anchor         integer not null,
+    calendar       text    not null,          -- policy, name and days off of a business calendar, or empty
     words          text    not null,
     effective_from integer not null,
     created_at     integer not null,
@@ -88,6 +89,16 @@ create table duly_series (
     unique (line, zone, grain)
 );
 
+-- What the rules of a zone meant around a window, and where they were read. Shared: most windows of a zone mean the same.
+create table duly_zone_facts (
+    id          integer primary key,
+    zone        text not null,
+    release     text not null,
+    source      text not null,
+    fingerprint text not null,
+    unique (zone, release, source, fingerprint)
+);
+
 create table duly_run (
     series           integer not null,
     nominal          integer not null,
@@ -100,6 +111,7 @@ create table duly_run (
     window_end       integer,
     resolution       text,
     version          integer,
+    zone_facts       integer,                 -- what its bounds were computed from; null: UTC, or no window
     opened_at        integer not null,
     payload          text,                    -- null: never claimed; 'none': claimed without; else scheme:hash
     failures         integer not null,        -- that count against the retries
@@ -112,7 +124,8 @@ create table duly_run (
     attempt_id       blob,                    -- the newest attempt
     started_at       integer,
     lease_until      integer,
-    contract         text,
+    contract         text,                    -- sealed with the attempt, and so is how long its destination remembers
+    remembers        integer,
     owner            text,
     trigger          text,
     primary key (series, nominal, revision)
@@ -230,3 +243,33 @@ select j.name as job, l.scope, s.zone, s.grain, a.id as adhoc,
   join duly_line l on l.id = s.line
   join duly_job j on j.id = l.job
   left join duly_adhoc a on a.series = r.series and a.nominal = r.nominal;
+
+-- For jobs in any language: complete the run in the transaction that carries its effect, on the same database.
+--   insert into duly_complete (attempt_id, attempt) values ($DULY_ATTEMPT_ID, $DULY_ATTEMPT)
+-- It fails, and rolls the whole transaction back, when the claim is gone (I2).
+create view duly_complete as
+select lower(hex(attempt_id)) as attempt_id, fence as attempt
+  from duly_run
+ where state in ('running', 'unknown');
+
+create trigger duly_complete_run instead of insert on duly_complete
+begin
+    insert into duly_attempt (series, nominal, revision, number, attempt_id, started_at, ended_at, outcome,
+           contract, owner, trigger, error)
+    select r.series, r.nominal, r.revision, r.fence, r.attempt_id, r.started_at,
+           coalesce((select at from duly_clock), cast((julianday('now') - 2440587.5) * 86400000000 as integer)),
+           'completed', r.contract, r.owner, r.trigger, null
+      from duly_run r
+     where r.state in ('open', 'running', 'failed', 'unknown') and r.state in ('running', 'unknown')
+       and lower(hex(r.attempt_id)) = replace(lower(new.attempt_id), '-', '')
+       and r.fence = cast(new.attempt as integer);
+    select raise(rollback, 'duly: another attempt took this run over, or it has already ended; nothing was committed')
+     where changes() = 0;
+    update duly_run
+       set state = 'completed', cause = null,
+           settled_at = coalesce((select at from duly_clock),
+                                 cast((julianday('now') - 2440587.5) * 86400000000 as integer))
+     where state in ('open', 'running', 'failed', 'unknown') and state in ('running', 'unknown')
+       and lower(hex(attempt_id)) = replace(lower(new.attempt_id), '-', '')
+       and fence = cast(new.attempt as integer);
+end;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 
 from duly.errors import LedgerUnwritable
 from duly.store.lock import WriterLock
@@ -32,6 +33,11 @@ def create(path: str, *, busy_seconds: float = BUSY_SECONDS, clock: str = "syste
     if not os.path.isdir(folder):
         raise LedgerUnwritable(f"there is no folder {folder} to make a ledger in; make it, or name another ledger")
     ours = not os.path.exists(path) or os.path.getsize(path) == 0
+    if ours:
+        # As SQLite would make it; it is made first, so that the lock beside it is for the same people. Where it cannot
+        # be made, connecting says so.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
     lock = WriterLock(path)
     try:
         connection = connect(path, seconds=busy_seconds)

@@ -1,0 +1,231 @@
+"""Windows: the row that a window is given, once, with all that is known of it.
+
+Bounds are computed by whoever opens a window, and adopted by everyone after (I8). A new window is chained to its
+neighbours as they are stored: it starts where the one before ends, and ends where the one after starts, whatever the rules
+of the zone say today (I9). What it was computed from, the release of the zone's rules and their fingerprint, is kept
+beside it.
+"""
+
+from __future__ import annotations
+
+from duly.ledger.ask import Statement, count, one
+from duly.ledger.events import tell
+from duly.ledger.records import Known, Run, RunId
+from duly.ledger.spells import Spell, due_after, due_before, find_nominal, spells_of
+from duly.records import record
+from duly.times import instant_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.ledger.ask import Value
+    from duly.schedule.occurrence import Occurrence
+
+OPEN_IF_ABSENT = Statement(
+    "open_if_absent",
+    # I7: the series is held, so that no prune can pass this run while it is being created.
+    """
+insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
+       zone_facts, opened_at, failures)
+select s.id, :nominal, 1, 'open', 0, cast(:due as bigint), cast(:window_start as bigint), cast(:window_end as bigint),
+       :resolution, cast(:version as integer), cast(:zone_facts as integer), {now}, 0
+  from duly_series s
+ where s.id = :series and s.horizon <= :nominal {share}
+    on conflict do nothing
+""",
+)
+
+BOUNDS_OF = Statement(
+    "bounds_of",
+    """
+select window_start, window_end
+  from duly_run
+ where series = :series and nominal = :nominal and revision = 1 and window_start is not null
+""",
+)
+
+FIND_FACTS = Statement(
+    "find_facts",
+    """
+select id
+  from duly_zone_facts
+ where zone = :zone and release = :release and source = :source and fingerprint = :fingerprint
+""",
+)
+
+ADD_FACTS = Statement(
+    "add_facts",
+    """
+insert into duly_zone_facts (zone, release, source, fingerprint)
+values (:zone, :release, :source, :fingerprint)
+    on conflict do nothing
+""",
+)
+
+
+FINGERPRINT = Statement("fingerprint", "select fingerprint from duly_zone_facts where id = :facts")
+
+SKIP_IF_FREE = Statement(
+    "skip_if_free",
+    """
+update duly_run
+   set was = state, state = {to}, settled_at = {now}, cause = :cause
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from}
+""",
+    event="skip",
+)
+
+MOVE_IF_UNSEALED = Statement(
+    "move_if_unsealed",
+    # I8: a window that has ended, or whose first attempt has started, never changes.
+    """
+update duly_run
+   set due = :due, window_start = :window_start, window_end = :window_end, resolution = :resolution,
+       version = :version, zone_facts = :zone_facts
+ where series = :series and nominal = :nominal and revision = 1
+   and state = 'open' and fence = 0 and window_end > {now}
+""",
+)
+
+VOID_IF_UNSEALED = Statement(
+    "void_if_unsealed",
+    """
+update duly_run
+   set was = state, state = {to}, settled_at = {now}, cause = :cause
+ where series = :series and nominal = :nominal and revision = 1
+   and state in {from} and fence = 0 and window_end > {now}
+""",
+    event="skip",
+)
+
+
+@record
+class Bounds:
+    """A window in time, [start, end)."""
+
+    start: int
+    end: int
+
+
+async def open_window(known: Known, run: RunId, occurrence: Occurrence | None) -> bool:
+    """Give a window its row. False: it has one, or lies below the horizon.
+
+    Without an occurrence the run has no window: it is ad hoc, or of a job without a schedule.
+    """
+    described = _NOTHING_KNOWN if occurrence is None else await _described(known, run, occurrence)
+    return bool(await count(OPEN_IF_ABSENT, series=run.series, nominal=run.nominal, **described))
+
+
+async def skip_day_off(run: RunId, cause: str, by: str) -> None:
+    """Settle the window of a day off: there is no hole where nothing is worked, but a run that says why."""
+    if await count(SKIP_IF_FREE, series=run.series, nominal=run.nominal, revision=run.revision, cause=cause):
+        await tell("skipped", run=run, by=by, detail=cause)
+
+
+_NOTHING_KNOWN: dict[str, Value] = dict.fromkeys(
+    ("due", "window_start", "window_end", "resolution", "version", "zone_facts")
+)
+
+
+async def _described(known: Known, run: RunId, occurrence: Occurrence) -> dict[str, Value]:
+    spells = await spells_of(known)
+    bounds, facts = Bounds(occurrence.start, occurrence.end), None
+    assert known.version is not None  # it has an occurrence
+    if known.version.zone != "UTC":  # whose rules never change
+        bounds = await chained(spells, run, occurrence)
+        facts = await zone_facts(known.version.zone, bounds)
+    return {
+        "due": occurrence.due,
+        "window_start": bounds.start,
+        "window_end": bounds.end,
+        "resolution": occurrence.resolution,
+        "version": next((spell.version for spell in reversed(spells) if spell.has(occurrence)), known.version.number),
+        "zone_facts": facts,
+    }
+
+
+async def chained(spells: list[Spell], run: RunId, occurrence: Occurrence) -> Bounds:
+    """The bounds of a window between its neighbours as they are stored."""
+    before = next(due_before(spells, occurrence.due - 1), None)
+    after = next(due_after(spells, occurrence.due), None)
+    earlier = None if before is None else await _stored(run.series, before.nominal)
+    later = None if after is None else await _stored(run.series, after.nominal)
+    start = occurrence.start if earlier is None else earlier.end
+    end = occurrence.end if later is None else later.start
+    # Neighbours that leave nothing between them were stored under rules too different to chain to.
+    return Bounds(start, end) if start < end else Bounds(occurrence.start, occurrence.end)
+
+
+async def _stored(series: int, nominal: int) -> Bounds | None:
+    return await one(BOUNDS_OF, Bounds, series=series, nominal=nominal)
+
+
+async def zone_facts(zone: str, bounds: Bounds) -> int:
+    """The row of what a zone's rules mean around a window, on this host now; made if it is new."""
+    from duly.schedule.facts import facts_of  # needed where a window is opened in a zone that has rules
+
+    found = facts_of(zone, bounds.start, bounds.end)
+    named = {
+        "zone": zone,
+        "release": found.release.version,
+        "source": found.release.source,
+        "fingerprint": found.fingerprint,
+    }
+    facts = await one(FIND_FACTS, int, **named)
+    if facts is None:
+        await count(ADD_FACTS, **named)
+        facts = await one(FIND_FACTS, int, **named)
+    assert facts is not None
+    return facts
+
+
+# -- when the rules of a zone change -------------------------------------------------------------------------------------
+
+
+def is_sealed(run: Run, instant: int) -> bool:
+    """Whether the run's window can no longer change: it has ended, an attempt has started, or it has none (I8). Pure."""
+    return run.window_end is None or run.fence > 0 or run.window_end <= instant
+
+
+async def has_moved(known: Known, run: Run) -> bool:
+    """Whether the zone's rules mean something else around the run's window here and now than they did when it was made."""
+    if run.zone_facts is None or known.series is None or run.series != known.series.id:
+        return False
+    from duly.schedule.facts import facts_of
+
+    assert run.window_start is not None
+    assert run.window_end is not None
+    here = facts_of(known.series.zone, run.window_start, run.window_end)
+    return await one(FINGERPRINT, str, facts=run.zone_facts) != here.fingerprint
+
+
+async def move(known: Known, run: Run, by: str) -> None:
+    """Resolve a window that is not sealed anew, or void it where the rules have no such time any more; with an event."""
+    occurrence = find_nominal(await spells_of(known), run.nominal)
+    named = {"series": run.series, "nominal": run.nominal}
+    if occurrence is None:
+        cause = "no such time under the zone's rules of today"
+        if await count(VOID_IF_UNSEALED, **named, cause=cause):
+            await tell("skipped", run=run.id, by=by, detail=cause)
+        return
+    moved = await _described(known, run.id, occurrence)
+    if await count(MOVE_IF_UNSEALED, **named, **moved):
+        before = f"{instant_text(run.window_start or 0)}..{instant_text(run.window_end or 0)}"
+        detail = f"window {before} → {instant_text(occurrence.start)}..{instant_text(occurrence.end)}"
+        await tell("window_moved", run=run.id, by=by, detail=detail)
+
+
+async def notice_drift(known: Known, run: Run, by: str) -> None:
+    """Record that the rules here and now disagree with the stored bounds of a run that is claimed; the stored ones win."""
+    if not await has_moved(known, run):
+        return
+    from duly.schedule.facts import disagreement, release_in_use
+
+    assert run.window_start is not None
+    assert run.window_end is not None
+    assert known.series is not None
+    found = find_nominal(await spells_of(known), run.nominal)
+    said = disagreement(run.window_start, run.window_end, found)
+    if said:
+        release = release_in_use(known.series.zone)
+        await tell("tz_drift", run=run.id, by=by, detail=f"{said}; rules {release.version} from {release.source}")

@@ -1,0 +1,192 @@
+"""Versions: what an edit of a schedule does to the windows of a line. Pure; the ledger writes it down.
+
+The old schedule keeps every window that has begun, or that was due already; B is the end of the last of them. From B on the
+new schedule answers, and its first window starts there: the *seam*. So time stays tiled, whatever follows whatever: other
+lines, another zone, another grain. A name is done once: within one zone and grain, no window of the new schedule may have
+the name of one that the old schedule had, which only readings of a repeated wall time could bring about.
+"""
+
+from __future__ import annotations
+
+from duly.records import record, replace
+from duly.schedule.keys import nominal_text
+from duly.schedule.spells import Spell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from duly.schedule.occurrence import Occurrence
+    from duly.schedule.spec import Schedule
+
+APPEARS, VANISHES, SHIFTS, SPLIT = "appears", "vanishes", "shifts", "split"
+
+
+@record
+class Seam:
+    """Where a new schedule takes over: `since` is B. `began` are the old windows that have begun and are not due yet."""
+
+    since: int
+    began: list[Occurrence]
+
+
+def seam_of(spell: Spell, instant: int) -> Seam:
+    """The seam for an edit at an instant, where this spell is the one in force, without end."""
+    began = []
+    for occurrence in spell.after(instant):
+        if occurrence.start > instant:
+            break
+        began.append(occurrence)
+    # A calendar may have made a window due that has not ended, nor even begun.
+    newest = next(spell.before(instant), None)
+    ends = [occurrence.end for occurrence in (*began[-1:], newest) if occurrence is not None]
+    return Seam(max(ends, default=max(instant, instant if spell.since is None else spell.since)), began)
+
+
+def edited(spells: list[Spell], schedule: Schedule, instant: int) -> list[Spell]:
+    """The spells of a line after an edit at an instant: the last one ends at the seam, and the new one begins there."""
+    *earlier, last = spells
+    since = seam_of(last, instant).since
+    return [*earlier, replace(last, until=since), Spell(schedule, last.version + 1, since, None)]
+
+
+def repeated_name(spells: list[Spell]) -> Occurrence | None:
+    """The first window of the newest spell that has the name of an earlier one in its zone and grain; None: as it should be.
+
+    It can only come in the hours when clocks are set back, before the wall clock has passed all that it showed before.
+    """
+    *earlier, newest = spells
+    same = [spell for spell in earlier if is_one_series(spell.schedule, newest.schedule)]
+    lasts = [last for spell in same if (last := _last_of(spell)) is not None]
+    if not lasts or newest.since is None:
+        return None
+    highest = max(last.nominal for last in lasts)
+    for occurrence in windows_after([newest], newest.since):
+        if occurrence.nominal > highest + 172_800:  # clocks were never set back by more than a day
+            return None
+        if any(spell.find(occurrence.nominal) is not None for spell in same):
+            return occurrence
+    return None
+
+
+def is_one_series(one: Schedule, other: Schedule) -> bool:
+    """Whether the windows of two schedules are named in one zone and grain."""
+    return (one.zone, one.grain) == (other.zone, other.grain)
+
+
+def _last_of(spell: Spell) -> Occurrence | None:
+    """The last window of a spell that has ended; None if it has none."""
+    assert spell.until is not None
+    found = next(_plain(spell.schedule).before(spell.until), None)
+    return found if found is not None and spell.has(found) else None
+
+
+# -- windows by their bounds ---------------------------------------------------------------------------------------------
+
+
+def windows_after(spells: list[Spell], instant: int) -> Iterator[Occurrence]:
+    """The windows that end after an instant, in order of their bounds, whichever version answers for them: they tile time.
+
+    Whether they are due by then is another question, which `due_after` answers.
+    """
+    for spell in spells:
+        schedule = spell.schedule
+        plain = _plain(schedule)
+        for found in plain.after(instant if spell.since is None else max(instant, spell.since)):
+            if spell.until is not None and found.end > spell.until:
+                break
+            occurrence = found if plain is schedule else schedule.find(found.nominal)
+            assert occurrence is not None  # neither a calendar nor a wall clock of work takes a window away
+            yield spell.clipped(occurrence)
+
+
+def _plain(schedule: Schedule) -> Schedule:
+    """The schedule with the same windows, due when they end."""
+    return schedule if schedule.at is None and schedule.calendar is None else replace(schedule, at=None, calendar=None)
+
+
+# -- preview -------------------------------------------------------------------------------------------------------------
+
+
+@record
+class Named:
+    """A window with the zone and grain that name it."""
+
+    zone: str
+    grain: str
+    occurrence: Occurrence
+
+    @property
+    def middle(self) -> str:
+        """Its name, as a key writes it."""
+        return nominal_text(self.grain, self.occurrence.nominal, self.zone)
+
+
+@record
+class Change:
+    """What an edit does to a window: it `appears`, `vanishes`, `shifts` (the same name has other bounds, or is due at
+    another time) or is `split` (several windows, `into`, answer for its time). `before` is the old window, `after` the new
+    one of its name.
+    """
+
+    kind: str
+    before: Named | None
+    after: Named | None
+    into: tuple[Named, ...] = ()
+
+
+def preview(spells: list[Spell], schedule: Schedule, instant: int, since: int, until: int) -> list[Change]:
+    """What an edit at an instant would do to the windows in [since, until), in order of time.
+
+    Windows that stay as they are, are not named; those of before the seam are among them.
+    """
+    old = _named_between(spells, since, until)
+    last = max([until, *(named.occurrence.end for named in old[-1:])])
+    new = _named_between(edited(spells, schedule, instant), since, last)
+    old_names, new_names = ({_identity(named): named for named in side} for side in (old, new))
+    changes = [
+        Change(APPEARS, None, named)
+        for name, named in new_names.items()
+        if name not in old_names and named.occurrence.start < until
+    ]
+    ends = [named.occurrence.end for named in new]
+    place = 0
+    for name, before in old_names.items():
+        after = new_names.get(name)
+        if after is not None and after.occurrence == before.occurrence:
+            continue
+        while place < len(new) and ends[place] <= before.occurrence.start:
+            place += 1
+        into = _over(new, place, before.occurrence)
+        kind = SPLIT if len(into) > 1 else VANISHES if after is None else SHIFTS
+        changes.append(Change(kind, before, after, into if kind == SPLIT else ()))
+    return sorted(changes, key=_order)
+
+
+def _named_between(spells: list[Spell], since: int, until: int) -> list[Named]:
+    found = []
+    for spell in spells:
+        for occurrence in windows_after([spell], since):
+            if occurrence.start >= until:
+                break
+            found.append(Named(spell.schedule.zone, spell.schedule.grain, occurrence))
+    return found
+
+
+def _identity(named: Named) -> tuple[str, str, int]:
+    return named.zone, named.grain, named.occurrence.nominal
+
+
+def _over(new: list[Named], place: int, old: Occurrence) -> tuple[Named, ...]:
+    """The new windows that answer for the time of an old one, from a place on."""
+    found = []
+    while place < len(new) and new[place].occurrence.start < old.end:
+        found.append(new[place])
+        place += 1
+    return tuple(found)
+
+
+def _order(change: Change) -> tuple[int, int]:
+    named = change.after or change.before
+    assert named is not None  # a change is of something
+    return (change.before or named).occurrence.start, named.occurrence.start

@@ -1,0 +1,68 @@
+"""A wrapper starts fast: what is imported on the way of a duplicate, and of a run, is a short list without surprises."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+from tests.exec.stage import DAILY, Stage, environment
+
+# Each would cost a noticeable part of a start.
+HEAVY = {
+    *("argparse", "subprocess", "logging", "dataclasses", "asyncio", "threading", "pathlib", "tomllib", "typing"),
+    *("re", "enum", "json", "random", "hashlib", "traceback", "tempfile", "sqlite3", "signal", "shlex", "contextlib"),
+    *("importlib.metadata", "inspect", "collections", "functools", "uuid", "socket", "ssl", "difflib"),
+}
+
+
+def imported(stage: Stage, *words: str) -> set[str]:
+    """The modules that `duly exec` imported, beyond those of an interpreter that does nothing (-X importtime)."""
+
+    def modules(*argv: str) -> set[str]:
+        ended = subprocess.run(
+            [sys.executable, "-X", "importtime", *argv],
+            env=environment(DULY_LEDGER=stage.path),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return {found[1] for found in re.finditer(r"^import time:.*\| +(\S+)$", ended.stderr, re.MULTILINE)}
+
+    return modules("-m", "duly", *words) - modules("-c", "import runpy")
+
+
+def test_a_duplicate_imports_nothing_heavy(stage: Stage) -> None:
+    stage.exec("close", *DAILY)
+
+    found = imported(stage, "exec", "close", *DAILY, "--", "true")
+
+    assert "duly.cli.exec" in found
+    assert found & HEAVY == set()
+
+
+def test_a_run_imports_nothing_heavy(stage: Stage) -> None:
+    stage.exec("close", *DAILY)
+    stage.clock.advance("1d")
+
+    found = imported(stage, "exec", "close", *DAILY, "--", "true")
+
+    assert stage.states()["2026-11-29"] == "completed"
+    assert found & HEAVY == set()
+
+
+def test_the_first_run_of_a_job_imports_nothing_heavy(stage: Stage) -> None:
+    found = imported(stage, "exec", "close", *DAILY, "--", "true")
+
+    assert found & HEAVY == set()
+
+
+def test_a_duplicate_does_not_load_what_only_a_claim_or_a_new_ledger_needs(stage: Stage) -> None:
+    stage.exec("close", *DAILY)
+
+    found = imported(stage, "exec", "close", "--", "true")
+
+    assert not {
+        name for name in found if "migrations" in name or name.startswith(("duly.evidence", "duly.store.owned"))
+    }

@@ -1,0 +1,104 @@
+"""Business calendars: a day off is a skipped run with its reason, or moves when a period is due; time stays tiled.
+
+Saturday is 3 October 2026, Sunday the 4th; Monday the 5th is the calendar's own.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from duly.errors import RunSkipped
+from duly.ledger.open import Taken
+from duly.schedule.calendar import make_calendar
+from duly.schedule.spec import cron, daily
+from tests.books import Book
+
+CALENDAR = make_calendar("bank", "sat sun 2026-10-05")
+
+
+def days(book: Book) -> dict[str, str]:
+    return {nominal[:10]: state for nominal, state in book.runs()}
+
+
+def test_a_day_off_is_skipped_with_its_reason_and_leaves_no_hole(book: Book) -> None:
+    book.clock.set("2026-10-02T03:00:00Z")  # the first is complete
+    book.job(schedule=daily("UTC").on(CALENDAR, "skip"))
+    book.work_all()
+    book.clock.set("2026-10-07T03:00:00Z")
+
+    worked = book.work_all()
+
+    assert worked == ["export:2026-10-02[UTC]", "export:2026-10-06[UTC]"]
+    assert days(book) == {
+        "2026-10-01": "completed",
+        "2026-10-02": "completed",
+        "2026-10-03": "skipped",
+        "2026-10-04": "skipped",
+        "2026-10-05": "skipped",
+        "2026-10-06": "completed",
+    }
+    assert book.rows("select cause from duly_run where state = 'skipped' order by nominal")[2] == (
+        "2026-10-05 is a day off of calendar bank",
+    )
+    bounds = book.rows("select window_start, window_end from duly_run order by nominal")
+    assert all(before[1] == after[0] for before, after in pairwise(bounds))
+
+
+def test_latest_is_the_newest_day_that_is_no_day_off(book: Book) -> None:
+    book.clock.set("2026-09-30T03:00:00Z")
+    book.job(schedule=daily("UTC").on(CALENDAR, "skip"), catch_up="latest")
+    book.work_all()
+    book.clock.set("2026-10-05T03:00:00Z")  # a Monday night: the weekend is over, and off
+
+    assert book.work_all() == ["export:2026-10-02[UTC]"]
+    assert days(book) == {
+        "2026-09-29": "completed",
+        "2026-10-02": "completed",
+        "2026-10-03": "skipped",
+        "2026-10-04": "skipped",
+    }
+    assert book.ranges() == [("2026-09-30", "2026-10-02")]
+
+
+def test_a_day_off_that_is_named_is_skipped_too_until_somebody_unskips_it(book: Book) -> None:
+    book.clock.set("2026-10-07T03:00:00Z")
+    book.job(schedule=daily("UTC").on(CALENDAR, "skip"))
+
+    assert isinstance(book.ask("2026-10-04"), RunSkipped)
+
+    book.unskip("2026-10-04")
+    book.take("2026-10-04")
+
+
+def test_a_period_that_ends_on_a_day_off_is_due_on_the_next_business_day(book: Book) -> None:
+    book.clock.set("2026-10-02T12:00:00Z")
+    book.job(schedule=daily("UTC", at="06:00").on(CALENDAR, "next"))
+    book.work_all()
+    for day in ("2026-10-03T07:00:00Z", "2026-10-05T07:00:00Z"):
+        book.clock.set(day)
+        assert book.work_all() == []
+
+    book.clock.set("2026-10-06T07:00:00Z")
+
+    assert book.work_all() == [f"export:2026-10-0{day}[UTC]" for day in (2, 3, 4, 5)]
+
+
+def test_a_fire_on_a_day_off_may_come_on_the_business_day_before(book: Book) -> None:
+    book.clock.set("2026-10-01T12:00:00Z")
+    book.job(schedule=cron("0 9 * * mon", zone="UTC").on(CALENDAR, "previous"))
+    book.work_all()
+
+    book.clock.set("2026-10-02T09:00:00Z")  # Friday, for Monday the 5th
+
+    taken = book.poke()
+    assert isinstance(taken, Taken)
+    assert str(taken.key) == "export:2026-10-05T09:00:00Z"
+
+
+def test_another_list_of_days_off_is_another_schedule(book: Book) -> None:
+    book.job(schedule=daily("UTC").on(CALENDAR, "skip"))
+    book.adopt("export", daily("UTC").on(make_calendar("bank", "sat sun"), "skip"))
+
+    refused = book.poke()
+
+    assert type(refused).__name__ == "ScheduleChanged"

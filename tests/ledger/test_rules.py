@@ -1,0 +1,173 @@
+"""When the rules of a zone change: keys stay, sealed windows stay, what is not sealed moves, and windows tile all the same.
+
+The facts are Lebanon's of 2023: on 24 March release 2023b put the change of clocks off from 26 March to 21 April, on 28
+March 2023c took that back. So 26 March ended at 22:00Z under 2023b, at 21:00Z under the releases before and after; and the
+hour from midnight to one exists under 2023b only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from duly.ledger.open import Taken
+from duly.ledger.versions import apply
+from duly.schedule.keys import parse_key
+from duly.schedule.spec import Schedule, daily, hourly
+from duly.testing.releases import reading
+from duly.times import DAY, HOUR, instant_text, parse_instant
+from tests.books import Book
+
+BEIRUT = "Asia/Beirut"
+
+
+def windows(book: Book, job: str) -> list[tuple[int, int, int]]:
+    return book.rows(
+        """select r.nominal, r.window_start, r.window_end
+             from duly_run r
+             join duly_series s on s.id = r.series
+             join duly_line l on l.id = s.line
+             join duly_job j on j.id = l.job
+            where j.name = ? order by r.due""",
+        job,
+    )
+
+
+def assert_tiled(rows: list[tuple[int, int, int]]) -> None:
+    for (_, _, end), (nominal, start, _) in pairwise(rows):
+        assert start == end, f"{instant_text(end)} … {instant_text(start)} before {nominal}"
+    assert [nominal for nominal, _, _ in rows] == sorted({nominal for nominal, _, _ in rows})
+
+
+def test_a_window_that_ended_keeps_its_bounds_and_the_next_one_starts_there(
+    book: Book, releases: dict[str, Path]
+) -> None:
+    book.clock.set("2023-03-26T23:00:00Z")
+    with reading(releases["2023b"]):
+        book.job(schedule=daily(BEIRUT))
+        (first,) = book.work_all()
+    assert first == "export:2023-03-26[Asia/Beirut]"
+
+    book.clock.set("2023-03-28T23:00:00Z")
+    with reading(releases["2023c"]):
+        assert len(book.work_all()) == 2
+
+    bounds = [(instant_text(start), instant_text(end)) for _, start, end in windows(book, "export")]
+    assert bounds == [
+        ("2023-03-25T22:00:00Z", "2023-03-26T22:00:00Z"),
+        ("2023-03-26T22:00:00Z", "2023-03-27T21:00:00Z"),  # 23 hours: chained to what was stored
+        ("2023-03-27T21:00:00Z", "2023-03-28T21:00:00Z"),
+    ]
+
+
+def test_a_retry_under_other_rules_adopts_the_stored_bounds_and_records_the_disagreement(
+    book: Book, releases: dict[str, Path]
+) -> None:
+    book.clock.set("2023-03-26T23:00:00Z")
+    with reading(releases["2023b"]):
+        book.job(schedule=daily(BEIRUT))
+        taken = book.poke()
+        assert isinstance(taken, Taken)
+        book.fail(taken.claim, retry_in=HOUR)
+
+    book.clock.advance(2 * HOUR)
+    with reading(releases["2023c"]):
+        again = book.poke()
+
+    assert isinstance(again, Taken)
+    assert again.key == taken.key
+    assert (again.run.window_start, again.run.window_end) == (taken.run.window_start, taken.run.window_end)
+    ((_, _, detail),) = book.events("tz_drift")
+    assert "end 2023-03-26T22:00:00Z is stored, 2023-03-26T21:00:00Z under the rules in use" in detail
+    assert "2023c" in detail
+
+
+def test_the_same_rules_in_another_release_are_no_disagreement(book: Book, releases: dict[str, Path]) -> None:
+    book.clock.set("2023-06-02T00:00:00Z")
+    with reading(releases["2023c"]):
+        book.job(schedule=daily("Europe/Berlin"))
+        taken = book.poke()
+        assert isinstance(taken, Taken)
+        book.fail(taken.claim, retry_in=HOUR)
+
+    book.clock.advance(2 * HOUR)
+    with reading(releases["2026f"]):
+        assert isinstance(book.poke(), Taken)
+
+    assert book.events("tz_drift") == []
+
+
+def begun_ahead(book: Book, schedule: Schedule, then: Schedule) -> None:
+    """Open a window before it ends, as a change of schedule does."""
+    book.job(schedule=schedule)
+    book.work_all()
+    book.write(apply("export", then, by="ops@example", reason="later"))
+    book.adopt("export", then)
+
+
+def test_a_window_that_is_not_sealed_moves_with_the_rules(book: Book, releases: dict[str, Path]) -> None:
+    book.clock.set("2023-03-26T10:00:00Z")
+    with reading(releases["2023b"]):
+        begun_ahead(book, daily(BEIRUT), daily(BEIRUT, at="06:00"))
+    assert instant_text(windows(book, "export")[-1][2]) == "2023-03-26T22:00:00Z"
+
+    book.clock.set("2023-03-26T12:00:00Z")
+    with reading(releases["2023c"]):
+        book.poke()
+
+    assert instant_text(windows(book, "export")[-1][2]) == "2023-03-26T21:00:00Z"
+    ((_, _, detail),) = book.events("window_moved")
+    assert detail.endswith("→ 2023-03-25T22:00:00Z..2023-03-26T21:00:00Z")
+
+
+def test_a_window_that_new_rules_no_longer_contain_is_skipped_with_its_reason(
+    book: Book, releases: dict[str, Path]
+) -> None:
+    book.clock.set("2023-03-25T22:30:00Z")  # half past midnight, by 2023b
+    with reading(releases["2023b"]):
+        begun_ahead(book, hourly(BEIRUT), hourly(BEIRUT, gap="skip"))
+    nominal = windows(book, "export")[-1][0]
+    assert parse_key("export:2023-03-26T00[Asia/Beirut]").nominal == nominal
+
+    with reading(releases["2023c"]):
+        book.poke()
+
+    assert book.rows("select state, cause from duly_run where nominal = ?", nominal) == [
+        ("skipped", "no such time under the zone's rules of today")
+    ]
+
+
+# Ten days around a change that the releases do not agree on.
+DISPUTED = {
+    BEIRUT: "2023-03-21T05:00:00Z",
+    "America/Mexico_City": "2022-10-25T05:00:00Z",
+    "Asia/Amman": "2022-10-24T05:00:00Z",
+    "Africa/Cairo": "2023-04-24T05:00:00Z",
+    "America/Asuncion": "2025-03-19T05:00:00Z",
+}
+
+
+@pytest.mark.parametrize("zone", DISPUTED)
+@pytest.mark.parametrize("make", [daily, hourly], ids=["daily", "hourly"])
+def test_hosts_with_any_releases_agree_on_keys_and_bounds_and_their_windows_tile(
+    book: Book, releases: dict[str, Path], zone: str, make: Callable[[str], Schedule]
+) -> None:
+    hosts = [releases[version] for version in releases if version >= "2022"]
+    chance = random.Random(f"{zone} {make('UTC').kind}")  # the same story at each run
+    start = parse_instant(DISPUTED[zone])
+    book.clock.set(start)
+    with reading(hosts[0]):
+        book.job(schedule=make(zone))
+        keys = book.work_all()
+
+    for day in range(1, 10):
+        book.clock.set(start + day * DAY)
+        with reading(chance.choice(hosts)):
+            keys += book.work_all()
+
+    assert len(keys) == len(set(keys))
+    assert_tiled(windows(book, "export"))
