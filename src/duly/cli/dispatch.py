@@ -45,7 +45,7 @@ def dispatch(words: list[str]) -> int:
     except KeyboardInterrupt:
         return codes.INTERRUPTED
     except OSError as e:
-        if e.errno not in (errno.ENOSPC, errno.EIO):
+        if not _is_full(e):
             raise
         say(f"duly: what was found cannot be written: {e.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -88,10 +88,16 @@ def call(command: ModuleType, name: str, words: list[str]) -> int:
         complain(e, ["duly", name, *words])
         return code_of(e)
     except Exception as e:
+        if _is_full(e):  # of what was found there is nothing wrong
+            raise
         # Python would exit with 1, which `check` and `due` use for an answer.
         _confess(e)
         return code_of(e)
     return code
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO)
 
 
 def _confess(error: Exception) -> None:
