@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,12 @@ from tests.servers import MACHINES_OWN, Server, answers, from_wheel
 hypothesis.settings.register_profile("laws", deadline=None)
 hypothesis.settings.load_profile("laws")
 
-# What tests know of zones is true of one release; the variable is for the processes that a test starts.
-os.environ["PYTHONTZPATH"] = ""
+# Under nohup, or started with & by a shell without job control, they come ignored, and so would every process of a test.
+for number in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+os.environ["PYTHONTZPATH"] = ""  # for the processes that a test starts
 zoneinfo.reset_tzpath(())
 
 

@@ -150,6 +150,10 @@ class LedgerUnwritable(LedgerUnavailable):
     """The ledger cannot be written."""
 
 
+class LedgerForbidden(LedgerUnavailable):
+    """This user may not open the ledger."""
+
+
 class LedgerCorrupt(LedgerUnavailable):
     """The ledger's file is damaged or not a ledger."""
 

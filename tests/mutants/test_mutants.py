@@ -213,7 +213,7 @@ MUTANTS = (
         "a statement that was cached is not authorised again",
         (
             Fault("store/owned.py", ", cached_statements=0", ""),
-            Fault("store/owned.py", "connection._open and connection.in_transaction\n", "connection._open\n"),
+            Fault("store/owned.py", "connection._open and connection.in_transaction and", "connection._open and"),
         ),
         (TX + "after_sqlite_ended_the_transaction_nothing_more_can_be_written",),
     ),

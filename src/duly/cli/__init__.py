@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and answer its exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    if words and words[0] == "exec":
+    if (
+        words
+        and words[0] == "exec"
+        and not {"-h", "--help"} & set(words[: words.index("--") if "--" in words else None])
+    ):
         from duly.cli.exec import run
 
         return run(words[1:])

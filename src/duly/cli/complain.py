@@ -25,8 +25,21 @@ if TYPE_CHECKING:
 
 def complain(error: DulyError, typed: Sequence[str]) -> int:
     """Say on stderr what is wrong and what to type next; answer the exit code. `typed` is the command line, `duly` first."""
-    say(f"duly: {error}\n  try: {error.next_step or next_step_of(error, typed)}")
+    say(f"duly: {error}\n  try: {in_same_ledger(error.next_step or next_step_of(error, typed), typed)}")
     return code_of(error)
+
+
+def in_same_ledger(step: str, typed: Sequence[str]) -> str:
+    """A next step with the `--ledger` that was typed: without it the step would be taken in another."""
+    words = list(typed)
+    words = words[: words.index("--")] if "--" in words else words
+    flag = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == "--ledger"), None)
+    flag = flag or next((word.partition("=")[2] for word in words if word.startswith("--ledger=")), None)
+    if flag is None or not step.startswith("duly ") or "--ledger" in step or " -- " in step:
+        return step
+    from shlex import quote
+
+    return f"{step} --ledger {quote(flag)}"
 
 
 def say(text: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
 
 from duly import __version__
 from duly.cli import codes
-from duly.cli.complain import complain
+from duly.cli.complain import complain, say
 from duly.errors import DulyError, Misuse
 
 TYPE_CHECKING = False
@@ -29,14 +30,26 @@ SEES_NOTHING_BUT_COMMANDS = ("help", "--help", "-h")
 
 def dispatch(words: list[str]) -> int:
     """Run the command that the first word names; answer its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it came closed
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  for good
+        getattr(sys, name).reconfigure(errors="replace")  # a sign that a terminal does not have is no reason to fail
     try:
-        return _dispatch(words)
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         # Whoever read our output has seen enough (`duly runs | head`); Python must not complain at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return codes.DONE
     except KeyboardInterrupt:
         return codes.INTERRUPTED
+    except OSError as e:
+        if not _is_full(e):
+            raise
+        say(f"duly: what was found cannot be written: {e.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return codes.UNWRITABLE
 
 
 def _dispatch(words: list[str]) -> int:
@@ -51,10 +64,11 @@ def _dispatch(words: list[str]) -> int:
         return codes.DONE
     if first not in NAMES:
         return complain(_unknown(first), ["duly"])
-    if first == "exec":  # `duly help exec`
-        from duly.cli import main
+    if first == "exec":  # it is asked for its help
+        from duly.cli.exec import usage
 
-        return main(words)
+        print(usage())
+        return codes.DONE
     return call(import_module(f"duly.cli.{first}"), first, words[1:])
 
 
@@ -74,10 +88,16 @@ def call(command: ModuleType, name: str, words: list[str]) -> int:
         complain(e, ["duly", name, *words])
         return code_of(e)
     except Exception as e:
+        if _is_full(e):  # of what was found there is nothing wrong
+            raise
         # Python would exit with 1, which `check` and `due` use for an answer.
         _confess(e)
         return code_of(e)
     return code
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO)
 
 
 def _confess(error: Exception) -> None:

@@ -6,12 +6,13 @@ import os
 import sys
 
 from duly.cli.codes import DONE, INTERRUPTED, OUR_BUG, TRY_AGAIN, UNKNOWN, USAGE, WAITS_FOR_A_PERSON, code_of
-from duly.cli.complain import complain, say
+from duly.cli.complain import complain, in_same_ledger, say
 from duly.cli.ledgers import open_or_make_ledger
 from duly.cli.schedule_flags import FLAGS, host_zone, line_with, schedule_given
 from duly.errors import (
     DulyError,
     LedgerCorrupt,
+    LedgerForbidden,
     LedgerUnavailable,
     LedgerUnwritable,
     Misuse,
@@ -131,7 +132,7 @@ def run(argv: Sequence[str]) -> int:
     if not argv or "-h" in typed or "--help" in typed:
         print(usage())
         return DONE if argv else USAGE
-    teller = Teller(loud=_is_loud(typed), quiet="-q" in typed or "--quiet" in typed)
+    teller = Teller(loud=_is_loud(typed), quiet="-q" in typed or "--quiet" in typed, typed=typed)
     try:
         return _run(parse(argv), teller)
     except DulyError as e:
@@ -474,7 +475,9 @@ def _code_of(error: DulyError) -> int:
     """exec's code of an error: an unreachable ledger is worth another try by whatever called."""
     if isinstance(error, RunSkipped):
         return 0
-    if isinstance(error, LedgerUnavailable) and not isinstance(error, (LedgerUnwritable, LedgerCorrupt)):
+    if isinstance(error, LedgerUnavailable) and not isinstance(
+        error, (LedgerUnwritable, LedgerCorrupt, LedgerForbidden)
+    ):
         return TRY_AGAIN
     if isinstance(error, NotAllowed):
         return USAGE
@@ -529,9 +532,14 @@ def _try(command: str) -> None:
 class Teller:
     """What is said on stderr: nothing when all is well, unless on a terminal or asked to (cron mails what is said)."""
 
-    def __init__(self, *, loud: bool, quiet: bool) -> None:
+    def __init__(self, *, loud: bool, quiet: bool, typed: Sequence[str]) -> None:
         self._loud = loud and not quiet
         self._quiet = quiet
+        self._typed = typed
+
+    def _try(self, step: str) -> None:
+        """One step to take, in the ledger that was meant."""
+        _try(in_same_ledger(step, self._typed))
 
     def tell(self, what: Briefing | Report) -> None:
         """Say that an attempt starts, or how it ended."""
@@ -553,9 +561,9 @@ class Teller:
         )
         _say(f"{words_of(report.key)}: {_state_in_words(report)} ({report.cause}){again}")
         if report.state == states.UNKNOWN:
-            _try(f"duly resolve {words_of(report.key)}")
+            self._try(f"duly resolve {words_of(report.key)}")
         elif report.state == states.FAILED and report.retry_in is None:
-            _try(f"duly retry {words_of(report.key)}")
+            self._try(f"duly retry {words_of(report.key)}")
 
     def nothing_owed(self, job: str) -> None:
         if self._loud:
@@ -569,15 +577,15 @@ class Teller:
             "" if standing.started_at is None else f", attempt {standing.fence} of {instant_text(standing.started_at)}"
         )
         _say(f"{words_of(key)}: nothing was run: {why}{since}")
-        verb = {80: "resolve", 79: "retry"}.get(code, "explain")
-        _try(f"duly {verb} {words_of(key)}")
+        verb = {UNKNOWN: "resolve", WAITS_FOR_A_PERSON: "retry"}.get(code, "explain")
+        self._try(f"duly {verb} {words_of(key)}")
 
     def refused(self, error: DulyError, code: int) -> None:
         """Say why a named run may not be worked."""
         if self._loud or code:
             _say(str(error))
             if error.next_step:
-                _try(error.next_step)
+                self._try(error.next_step)
 
     def answered(self, declared: Declaration, answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
         """The code and reason of a named run that was not worked."""
@@ -586,9 +594,9 @@ class Teller:
         if isinstance(answer, records.AlreadyCompleted):
             code, why = 0, f"already completed at {instant_text(answer.settled_at)}"
         elif isinstance(answer, records.Busy):
-            code, why = 75, f"another attempt holds it until {instant_text(answer.until)}"
+            code, why = TRY_AGAIN, f"another attempt holds it until {instant_text(answer.until)}"
         else:
-            code, why = 75, f"not due before {instant_text(answer.due)}"
+            code, why = TRY_AGAIN, f"not due before {instant_text(answer.due)}"
         if self._loud or (code and not self._quiet):
             _say(f"{declared.job}: nothing was run: {why}")
         return code, why

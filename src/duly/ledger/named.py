@@ -6,7 +6,7 @@ failure that waits for a person. An ad-hoc run lies outside the schedule and nev
 
 from __future__ import annotations
 
-from duly.errors import Misuse, Refused, UnknownRun, WindowInvalid
+from duly.errors import KeyInvalid, Misuse, Refused, ScheduleError, UnknownRun, WindowInvalid
 from duly.ledger.address import Addressed, by_key, by_window, find_revision, key_of, other_series
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
 from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refusal_of, series_of
@@ -14,6 +14,7 @@ from duly.ledger.spells import find_nominal, lookup, spells_of
 from duly.ledger.take import look, look_first, take
 from duly.records import record
 from duly.schedule.keys import RunKey, check_adhoc, nominal_text
+from duly.times import Zone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +45,20 @@ def about(key: RunKey, answer: T) -> T:
     return answer
 
 
+_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:/@%+=,")
+
+
+def quoted(text: str) -> str:
+    """A word for a shell: scopes are names of tenants, and a next step is pasted (POSIX shell, 2.2.2)."""
+    if text and text[0] != "-" and _PLAIN.issuperset(text):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
 def words_of(key: RunKey) -> str:
     """JOB WINDOW, as a person would type it in the next command; an ad-hoc run has only its key."""
-    scope = f" --scope {key.scope}" if key.scope else ""
-    return str(key) if key.adhoc else f"{key.job} {key.middle}{scope}"
+    scope = f" --scope {quoted(key.scope)}" if key.scope else ""
+    return quoted(str(key)) if key.adhoc else f"{key.job} {key.middle}{scope}"
 
 
 async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> Named | Refused | Misuse | None:
@@ -115,6 +126,7 @@ async def place_of(known: Known, key: RunKey) -> Place:
         series = await series_of(known.line.id, "", "adhoc")
         return Place(series, await adhoc_nominal(series, key.adhoc), None)
     if known.version is None:
+        check_zone(key)
         return Place(await series_of(known.line.id, key.zone, key.grain), key.nominal, None)
     if known.series is None or (known.series.zone, known.series.grain) != (key.zone, key.grain):
         raise WindowInvalid(other_series(known, key))
@@ -123,6 +135,14 @@ async def place_of(known: Known, key: RunKey) -> Place:
     if occurrence is None:
         lookup(spells, nominal_text(key.grain, key.nominal, key.zone))  # raises, and names the nearest windows
     return Place(known.series, key.nominal, occurrence)
+
+
+def check_zone(key: RunKey) -> None:
+    """Raise `KeyInvalid` for a zone that does not exist: misspelt, it would be another identity."""
+    try:
+        Zone(key.zone)
+    except ScheduleError as e:
+        raise KeyInvalid(f"zone: {e} (in {str(key)!r})") from e
 
 
 async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Named | Refused | Misuse:

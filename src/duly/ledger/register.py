@@ -162,8 +162,20 @@ class Declaration:
     scopes: tuple[str, ...] | None = None
 
 
+_understood: dict[Version, Schedule] = {}  # versions never change, and are read at each claim
+
+
 def schedule_of(version: Version) -> Schedule:
     """The schedule that a version holds."""
+    schedule = _understood.get(version)
+    if schedule is None:
+        if len(_understood) >= 1_000:  # a process that serves more jobs than that begins anew
+            _understood.clear()
+        schedule = _understood[version] = _read(version)
+    return schedule
+
+
+def _read(version: Version) -> Schedule:
     if not version.calendar:
         return _without_calendar(version)
     from duly.schedule.calendar import parse_on_calendar  # few jobs have one

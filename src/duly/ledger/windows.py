@@ -11,7 +11,7 @@ from __future__ import annotations
 from duly.ledger.ask import Statement, count, one
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.spells import Spell, due_after, due_before, find_nominal, spells_of
+from duly.ledger.spells import Spell, find_nominal, spells_of
 from duly.records import record
 from duly.times import instant_text
 
@@ -146,8 +146,11 @@ async def _described(known: Known, run: RunId, occurrence: Occurrence) -> dict[s
 
 async def chained(spells: list[Spell], run: RunId, occurrence: Occurrence) -> Bounds:
     """The bounds of a window between its neighbours as they are stored."""
-    before = next(due_before(spells, occurrence.due - 1), None)
-    after = next(due_after(spells, occurrence.due), None)
+    from duly.schedule.versions import windows_after  # needed where a window is opened in a zone that has rules
+
+    # By bounds, not by due times: on a calendar several windows may be due at once, or before they end.
+    before = next(windows_after(spells, occurrence.start - 1), None)
+    after = next(windows_after(spells, occurrence.end), None)
     earlier = None if before is None else await _stored(run.series, before.nominal)
     later = None if after is None else await _stored(run.series, after.nominal)
     start = occurrence.start if earlier is None else earlier.end

@@ -464,10 +464,10 @@ def cron(
     return _cron_of([(line, gap, fold) for line in parsed], _zone_of(parsed, zone))
 
 
-def every(interval: str | int, *, anchor: int = 0) -> Schedule:
+def every(interval: str | int, *, anchor: str | int = 0) -> Schedule:
     """A fire each `interval` (`15m`, `PT90M`, or microseconds), counted both ways from `anchor`, an instant.
 
-    Whole seconds only: the nominal of a fire is a second.
+    `anchor` is microseconds, or ISO text with an offset or `Z`. Whole seconds only: the nominal of a fire is a second.
     """
     try:
         micros = parse_duration(interval) if isinstance(interval, str) else interval
@@ -477,6 +477,11 @@ def every(interval: str | int, *, anchor: int = 0) -> Schedule:
         raise _bad("interval", str(interval), "an interval is one or more whole seconds; write it as 15m")
     if micros > _LONGEST:
         raise _bad("interval", str(interval), "an interval is at most a hundred years")
+    if isinstance(anchor, str):
+        try:
+            anchor = parse_instant(anchor)
+        except TimeInvalid as e:
+            raise _bad("anchor", str(anchor), str(e)) from e
     if anchor % SECOND:
         raise _bad("anchor", instant_text(anchor), "an anchor is a whole second")
     return Schedule("every", "UTC", "", "", None, None, (), micros, anchor)

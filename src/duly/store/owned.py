@@ -8,6 +8,7 @@ transaction by itself (a failed `insert or rollback`, a full disk), or the run i
 
 from __future__ import annotations
 
+import os
 import sqlite3
 
 from duly.errors import TransactionOwned
@@ -57,9 +58,14 @@ class OwnedConnection(sqlite3.Connection):
 
     _ours = False  # duly's own BEGIN or COMMIT is under way
     _open = False
+    _pid = 0
 
     def check_open(self) -> None:
-        """Raise `TransactionOwned` unless the run's transaction is open."""
+        """Raise `TransactionOwned` unless the run's transaction is open, in this process."""
+        if self._pid != os.getpid():
+            raise TransactionOwned(
+                "run.tx belongs to the process that forked this one; SQLite's files would be damaged"
+            )
         if not self._open:
             raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
         if not self.in_transaction and not self._ours:
@@ -115,6 +121,7 @@ class OwnedTransaction:
         connection = connect(store.path, OwnedConnection, cached_statements=0, seconds=store.busy_seconds)
         assert isinstance(connection, OwnedConnection)
         self._connection = connection
+        connection._pid = os.getpid()
         sqlite3.Connection.set_authorizer(self._connection, self._authorize)
         self._answers = Answers(self._connection, store.path, clock_by_hand=store.clock_by_hand)
 
@@ -123,7 +130,7 @@ class OwnedTransaction:
         if connection._ours:
             return sqlite3.SQLITE_OK
         # Also for cursors that are not ours: outside of the run's transaction a statement would commit by itself.
-        inside = connection._open and connection.in_transaction
+        inside = connection._open and connection.in_transaction and connection._pid == os.getpid()
         return sqlite3.SQLITE_OK if inside and action != sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_DENY
 
     @property

@@ -15,6 +15,7 @@ from duly.errors import (
     Conflict,
     LedgerBusy,
     LedgerCorrupt,
+    LedgerForbidden,
     LedgerTooNew,
     LedgerUnavailable,
     LedgerUnwritable,
@@ -120,9 +121,13 @@ def translated(error: sqlite3.Error, *, path: str, in_transaction: bool = False)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return LedgerUnwritable(f"the ledger {path} cannot be written ({error})")
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
-        if os.path.exists(path) and not os.access(path, os.R_OK):  # trying again would not help
-            return LedgerUnwritable(f"the ledger {path} may not even be read by this user ({error})")
+        if os.path.isdir(path):
+            return LedgerCorrupt(f"{path} is a folder, not a ledger")
+        if os.path.exists(path) and not os.access(path, os.R_OK, effective_ids=True):  # trying again would not help
+            return LedgerForbidden(f"the ledger {path} may not be read by this user")
         return LedgerUnavailable(f"the ledger {path} cannot be opened ({error})")
+    if "no such table: duly_" in str(error) and "duly_meta" not in str(error):
+        return LedgerCorrupt(f"{path} is a ledger without some of its tables ({error})")
     if "no such table: duly_" in str(error):
         return NoLedger(f"{path} holds no ledger yet; open it with duly.sqlite({path!r}), which makes one")
     if code == sqlite3.SQLITE_ERROR:
@@ -285,6 +290,11 @@ class SqliteStore:
             raise translated(e, path=self.path) from e
         if meta is None:
             raise NoLedger(f"{self.path} is a database, but holds no ledger; `duly exec` makes one at its first run")
+        if (
+            not {"schema", "min_writer", "ledger_id", "namespace", "clock"} <= meta.keys()
+            or not meta["min_writer"].isdigit()
+        ):
+            raise LedgerCorrupt(f"{self.path} is a ledger without the facts about itself, in duly_meta")
         if int(meta["min_writer"]) > SCHEMA:
             raise LedgerTooNew(
                 f"{self.path} was written by a newer release (schema {meta['schema']}) and does not let this one write; "
@@ -365,7 +375,7 @@ _forsaken: list[Session] = []
 class Session:
     """One thread's connection to the ledger, with its writer lock."""
 
-    __slots__ = ("_busy_seconds", "_path", "answers", "connection", "lock", "owned", "pid")
+    __slots__ = ("_busy_seconds", "_file", "_path", "answers", "connection", "lock", "owned", "pid")
 
     def __init__(self, store: SqliteStore) -> None:
         self.pid = os.getpid()
@@ -376,6 +386,8 @@ class Session:
             self.connection = connect(store.path, seconds=store.busy_seconds)
         except sqlite3.Error as e:
             raise translated(e, path=store.path) from e
+        opened = os.stat(store.path)
+        self._file = (opened.st_dev, opened.st_ino)
         self.lock = WriterLock(store.path)
         self.answers = Answers(self.connection, store.path, clock_by_hand=store.clock_by_hand)
 
@@ -423,6 +435,7 @@ class Session:
             )
         begin(self.connection, self.lock, path=self._path, seconds=busy_seconds)
         try:
+            self._refuse_moved()
             self._refuse_newer()
             result = drive(operation, self.answers)
             commit(self.connection, seconds=busy_seconds)
@@ -437,6 +450,15 @@ class Session:
     def _patiently(self, ask: Ask) -> object:
         """In rollback-journal mode a reader may meet a committing writer."""
         return while_busy(lambda: self.answers(ask), seconds=self._busy_seconds)
+
+    def _refuse_moved(self) -> None:
+        """A commit into a file that was deleted, or has another in its place, would be a commit that nobody sees."""
+        try:
+            here = os.stat(self._path)
+        except OSError:
+            here = None
+        if here is None or (here.st_dev, here.st_ino) != self._file:
+            raise LedgerUnavailable(f"the ledger {self._path} was deleted or replaced while it was open")
 
     def _refuse_newer(self) -> None:
         """A ledger may be migrated under a running process: what may write it is read in each writing transaction."""

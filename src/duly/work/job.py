@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -76,9 +78,9 @@ class Job(Generic[Tx]):
         return f"<duly.Job {self.name}>"
 
     def run(
-        self, window: str, *, scope: str = "", payload: Json = None, wait: int | float | str | None = None
+        self, window: str | date, *, scope: str = "", payload: Json = None, wait: int | float | str | None = None
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
-        """Work one window, named as people write it: `2026-10-05`, `2026-10-25T02~2`.
+        """Work one window, named as people write it: `2026-10-05`, `2026-10-25T02~2`; or by its date.
 
         `wait` is how long to wait for another attempt to end, in seconds or as `10m`. `payload` is JSON of which a hash is
         kept: the same key with another payload is refused. Raises what the function raises, and `OutcomeUnknown`,
@@ -88,7 +90,7 @@ class Job(Generic[Tx]):
         hashed = None if payload is None else payload_hash(payload)
         patience = None if wait is None else Patience(self._store, wait_micros(wait))
         while True:
-            named = self._try(declared, window, hashed)
+            named = self._try(declared, str(window), hashed)
             if not isinstance(named, Busy) or patience is None or not patience.pause():
                 return named
 
@@ -176,14 +178,17 @@ class Job(Generic[Tx]):
         again: Callable[[Claimer], Operation[Any]],
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
+        pid = os.getpid()
         run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
         if not self._inline:
             self._keeper.keep(claim, run._supersede)
         try:
-            self.function(run)
+            _refuse_unfinished(self.function(run))
             run._complete(complete_or_raise(claim))
             return Completed(run.key, run.attempt)
         except BaseException as e:
+            if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's
+                raise
             run._abandon()
             self._record(job, claim, row.payload, e, again)
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
@@ -232,6 +237,16 @@ class Job(Generic[Tx]):
         if self._scopes is not None:
             return list(self._scopes)
         return self._store.read(scopes_of(self.name)) or [""]
+
+
+def _refuse_unfinished(result: object) -> None:
+    """Raise for work that was only promised: a coroutine or generator that nobody ran, so that nothing was done."""
+    if isinstance(result, (Awaitable, Generator, AsyncGenerator)):
+        if isinstance(result, Coroutine):
+            result.close()
+        raise TypeError(
+            f"a job's function returned a {type(result).__name__}, which nobody would run; do the work in it"
+        )
 
 
 class Claiming:

@@ -54,6 +54,8 @@ class LeaseKeeper:
 
     def drop(self, claim: Claim) -> None:
         """Stop renewing: the attempt has ended."""
+        if self._pid != os.getpid():  # forked, perhaps while the parent's thread held what we would wait for
+            return
         with self._changed:
             self._kept.pop(claim.attempt_id, None)
             self._changed.notify()
@@ -74,7 +76,8 @@ class LeaseKeeper:
                 with _in_database:
                     self._renew(first)
         finally:
-            self._store.close()
+            with _in_database:
+                self._store.close()
 
     def _renew(self, kept: _Kept) -> None:
         try:

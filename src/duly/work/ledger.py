@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from datetime import date
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from duly.errors import Misuse, Refused, TimeInvalid
@@ -82,6 +84,10 @@ class Ledger(Generic[Tx]):
         `catch_up`. Raises `Misuse`, naming the argument.
         """
         check_job_name(name)
+        if isinstance(scopes, str):
+            raise Misuse(f"scopes: {scopes!r} is one text; give a list of names")
+        if retries is not None and not isinstance(retries, int):
+            raise Misuse(f"retries: {retries!r} is not a whole number")
         for scope in scopes or ():
             check_scope(scope)
         stated: dict[str, Value] = {
@@ -112,6 +118,10 @@ class Ledger(Generic[Tx]):
         declared = Declaration(name, "", schedule, policies, actor(), defaults, closed)
 
         def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:
+            if iscoroutinefunction(function) or isgeneratorfunction(function) or isasyncgenfunction(function):
+                raise Misuse(
+                    f"{name}: the function of a job is called and is done when it returns; it cannot be async or yield"
+                )
             return Job(self._store, self._keeper, declared, function, closed, inline=inline)
 
         return register
@@ -119,7 +129,7 @@ class Ledger(Generic[Tx]):
     def take(
         self,
         job: str,
-        window: str | None = None,
+        window: str | date | None = None,
         *,
         scope: str = "",
         adhoc: str | None = None,
@@ -135,7 +145,7 @@ class Ledger(Generic[Tx]):
         hashed = None if payload is None else payload_hash(payload)
         patience = None if wait is None else Patience(self._store, wait_micros(wait))
         while True:
-            answer = self._take(self._named(job, window, scope, adhoc), hashed)
+            answer = self._take(self._named(job, None if window is None else str(window), scope, adhoc), hashed)
             if not isinstance(answer, Busy) or patience is None or not patience.pause():
                 return answer
 
@@ -219,6 +229,8 @@ def contract_named(effect: str, remembers: str | None) -> str:
 def _micros(name: str, value: str | int | None) -> int | None:
     if value is None or isinstance(value, int):
         return value
+    if not isinstance(value, str):
+        raise Misuse(f"{name}: {value!r} is neither a text as 15m nor whole microseconds")
     try:
         return parse_duration(value)
     except TimeInvalid as e:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 from datetime import date, datetime
@@ -72,6 +73,7 @@ class Run(Generic[Tx]):
         self._claim = claim
         self._transaction = transaction
         self._began = time.monotonic()
+        self._thread = threading.get_ident()
         self._superseded = False
         self._over = False
 
@@ -99,6 +101,8 @@ class Run(Generic[Tx]):
         if self._over:
             raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
         if self._transaction is None:
+            if threading.get_ident() != self._thread:
+                raise TransactionOwned("read run.tx in the job's own thread first; others may use it from then on")
             transaction = self._store.owned()
             transaction.begin()
             self._transaction, self._began = transaction, time.monotonic()

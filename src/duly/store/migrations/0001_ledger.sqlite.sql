@@ -183,8 +183,8 @@ create table duly_output (
 
 create table duly_adhoc (
     series  integer not null references duly_series (id),
-    nominal integer not null,
     id      text    not null,
+    nominal integer not null,
     primary key (series, id)
 ) without rowid;
 
