@@ -47,6 +47,8 @@ def releases() -> dict[str, Path]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A PostgreSQL server: the one that DULY_TEST_POSTGRES names, the machine's own, or one from a wheel."""
     named = os.environ.get("DULY_TEST_POSTGRES")
+    if named == "none":
+        pytest.skip("DULY_TEST_POSTGRES=none: no story on PostgreSQL is told")
     if named is None and answers(MACHINES_OWN):
         named = MACHINES_OWN
     if named is not None:

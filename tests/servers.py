@@ -32,11 +32,17 @@ class Server:
         before, _, _ = self.url.partition("?")
         return f"{before.rpartition('/')[0]}/{name}"
 
-    def close(self) -> None:
-        """Drop what was made, whoever is still connected."""
+    def drop(self, url: str) -> None:
+        """Drop a database that was made here, whoever is still connected."""
+        name = url.rpartition("/")[2]
+        self._made.remove(name)
         with psycopg.connect(self.url, autocommit=True) as connection:
-            for name in self._made:
-                connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+            connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+    def close(self) -> None:
+        """Drop what is left."""
+        for name in list(self._made):
+            self.drop(name)
 
 
 def answers(url: str) -> bool:

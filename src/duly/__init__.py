@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from duly.work.job import Job as Job
     from duly.work.ledger import Ledger as Ledger
     from duly.work.ledger import once as once
+    from duly.work.ledger import postgres as postgres
     from duly.work.ledger import sqlite as sqlite
     from duly.work.run import Run as Run
     from duly.work.run import Window as Window
@@ -84,7 +85,7 @@ _HOMES = {
     "duly.schedule.spec": "Schedule cron daily every hourly monthly quarterly weekly yearly",
     "duly.work.claim": "Claim",
     "duly.work.job": "Job",
-    "duly.work.ledger": "Ledger once sqlite",
+    "duly.work.ledger": "Ledger once postgres sqlite",
     "duly.work.run": "Run Window",
 }
 

@@ -150,7 +150,7 @@ class LedgerUnwritable(LedgerUnavailable):
     """The ledger cannot be written."""
 
 
-class LedgerForbidden(LedgerUnavailable):
+class LedgerForbidden(LedgerUnwritable):
     """This user may not open the ledger."""
 
 

@@ -26,6 +26,7 @@ BAD_INPUT = {
     "unskip": ["close-day:2026-11-21", "--reason", "a key has its zone"],
     "reopen": ["close-day", "2026-11-21", "--reason", "it never ran"],
     "resolve": ["close-day", "2026-11-21", "--as", "perhaps"],
+    "db": ["crate"],
     "jobs": ["shoe", "close-day"],
 }
 

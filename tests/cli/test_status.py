@@ -231,7 +231,7 @@ def test_a_ledger_that_may_only_be_read_can_be_seen_and_not_changed(story: Story
 
     assert seen.code == 0
     assert "running for 0s" in seen.out
-    assert refused.code == 73
+    assert refused.code == 77
     assert f"try: ls -ld {story.path}" in refused.talk
 
 

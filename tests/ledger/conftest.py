@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from tests.servers import Server
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def book(request: pytest.FixtureRequest, tmp_path: Path) -> Book:
+def book(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Book]:
     """An empty ledger, at three in the morning of 2026-10-06 in UTC."""
     if request.param == "sqlite":
-        return Book(tmp_path / "jobs.db")
+        yield Book(tmp_path / "jobs.db")
+        return
     server: Server = request.getfixturevalue("server")
-    return PostgresBook(server.new_database())
+    url = server.new_database()
+    yield PostgresBook(url)
+    server.drop(url)

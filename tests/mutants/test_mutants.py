@@ -212,8 +212,10 @@ MUTANTS = (
     Mutant(
         "a statement that was cached is not authorised again",
         (
-            Fault("store/owned.py", ", cached_statements=0", ""),
-            Fault("store/owned.py", "connection._open and connection.in_transaction and", "connection._open and"),
+            Fault("store/owned/sqlite.py", ", cached_statements=0", ""),
+            Fault(
+                "store/owned/sqlite.py", "connection._open and connection.in_transaction and", "connection._open and"
+            ),
         ),
         (TX + "after_sqlite_ended_the_transaction_nothing_more_can_be_written",),
     ),
@@ -245,7 +247,7 @@ def outcome(source: Path, tests: tuple[str, ...], folder: Path) -> subprocess.Co
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "DULY_TEST_POSTGRES": "none"},
         capture_output=True,
         text=True,
         check=False,

@@ -17,7 +17,7 @@ import pytest
 
 import duly
 import duly.store.migrations  # what is imported late is imported here, before a test gives up its rights
-import duly.store.owned
+import duly.store.owned.sqlite
 from duly.errors import Misuse
 from duly.store.sqlite import SqliteStore, ledger_path
 from duly.testing.clock import HandClock

@@ -10,16 +10,16 @@ from tests.work.bank import Bank, Worker
 
 # A job that stops at each point of its attempt. The commit is stopped at from outside: what it does is not changed.
 STOPPING_JOB = """
-import duly.store.owned
+import duly.store.owned.sqlite
 
-commit = duly.store.owned.commit
+commit = duly.store.owned.sqlite.commit
 
 def stopping_commit(connection, **settings):
     stop("before commit")
     commit(connection, **settings)
     stop("after commit")
 
-duly.store.owned.commit = stopping_commit
+duly.store.owned.sqlite.commit = stopping_commit
 
 @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
 def credit(run):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_run, add_scope
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_ledger, shown
 from duly.cli.output import as_json, document, glyph_and_word, line_name, note, table, window_name
 from duly.cli.runs_argument import RunArgument, addressed, echo, run_argument
 from duly.errors import Misuse, NotAllowed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from duly.ledger.ask import Operation
     from duly.ledger.records import Run
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Store
 
     Change: TypeAlias = Callable[[Addressed, Word], Operation[Run]]
     T = TypeVar("T")
@@ -56,7 +56,7 @@ class _GivenUp(Exception):
         self.outcome = outcome
 
 
-def write_or_try(store: SqliteStore, operation: Operation[T], *, dry_run: bool) -> T:
+def write_or_try(store: Store, operation: Operation[T], *, dry_run: bool) -> T:
     """Run an operation that changes the ledger, and commit it unless it is only tried."""
 
     async def tried() -> T:
@@ -130,5 +130,5 @@ def line(verb: str, args: argparse.Namespace, *more: str) -> str:
     from shlex import join
 
     scope = ["--scope", args.scope] if args.scope else []
-    ledger = ["--ledger", args.ledger] if args.ledger else []
+    ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
     return join(["duly", verb, *filter(None, (args.run, args.window)), *scope, *ledger, *more])

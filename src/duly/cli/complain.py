@@ -39,7 +39,9 @@ def in_same_ledger(step: str, typed: Sequence[str]) -> str:
         return step
     from shlex import quote
 
-    return f"{step} --ledger {quote(flag)}"
+    from duly.cli.ledgers import shown
+
+    return f"{step} --ledger {quote(shown(flag))}"
 
 
 def say(text: str) -> None:
@@ -87,4 +89,6 @@ def _ledger(typed: Sequence[str]) -> str:
 
     words = list(typed)
     flag = words[words.index("--ledger") + 1] if "--ledger" in words[:-1] else None
-    return quote(path_of_ledger(flag))
+    from duly.cli.ledgers import is_postgres, url_of_ledger
+
+    return quote(path_of_ledger(flag)) if not is_postgres(url_of_ledger(flag)) else "."

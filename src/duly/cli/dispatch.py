@@ -22,7 +22,7 @@ COMMANDS = {
     "Work": ("exec", "due"),
     "See": ("status", "check", "explain", "next", "runs"),
     "Say": ("retry", "skip", "unskip", "reopen", "resolve"),
-    "Keep": ("jobs", "demo"),
+    "Keep": ("jobs", "db", "demo"),
 }
 NAMES = tuple(name for names in COMMANDS.values() for name in names)
 SEES_NOTHING_BUT_COMMANDS = ("help", "--help", "-h")

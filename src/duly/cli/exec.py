@@ -5,7 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-from duly.cli.codes import DONE, INTERRUPTED, OUR_BUG, TRY_AGAIN, UNKNOWN, USAGE, WAITS_FOR_A_PERSON, code_of
+from duly.cli.codes import (
+    CONFIGURATION,
+    DONE,
+    INTERRUPTED,
+    OUR_BUG,
+    TRY_AGAIN,
+    UNKNOWN,
+    USAGE,
+    WAITS_FOR_A_PERSON,
+    code_of,
+)
 from duly.cli.complain import complain, in_same_ledger, say
 from duly.cli.ledgers import open_or_make_ledger
 from duly.cli.schedule_flags import FLAGS, host_zone, line_with, schedule_given
@@ -16,6 +26,7 @@ from duly.errors import (
     LedgerUnavailable,
     LedgerUnwritable,
     Misuse,
+    NoLedger,
     NoSchedule,
     NotAllowed,
     OutcomeUnknown,
@@ -43,7 +54,7 @@ if TYPE_CHECKING:
     from duly.ledger.ask import Value
     from duly.ledger.records import AlreadyCompleted, Busy, NotDue, Run
     from duly.schedule.keys import RunKey
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Store
     from duly.work.command import Briefing
 
     T = TypeVar("T")
@@ -369,7 +380,7 @@ class Pokes:
     """A poke of the line that is meant, or of each line of a job with scopes when none is named."""
 
     given: Given
-    store: SqliteStore
+    store: Store
     declared: Declaration
     order: Order
     signals: Signals
@@ -475,6 +486,8 @@ def _code_of(error: DulyError) -> int:
     """exec's code of an error: an unreachable ledger is worth another try by whatever called."""
     if isinstance(error, RunSkipped):
         return 0
+    if isinstance(error, NoLedger):  # its tables are made by a person, once
+        return CONFIGURATION
     if isinstance(error, LedgerUnavailable) and not isinstance(
         error, (LedgerUnwritable, LedgerCorrupt, LedgerForbidden)
     ):

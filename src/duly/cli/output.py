@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from duly.cli.ledgers import shown
 from duly.evidence import verdict
 from duly.evidence.words import ago
 from duly.ledger import states
@@ -156,7 +157,7 @@ def typed(verb: str, window: Window, ledger: str | None) -> str:
     name = window_name(window)
     words = [name] if ":" in name and name == str(window.key) else [window.key.job, name]
     scope = ["--scope", window.key.scope] if window.key.scope and len(words) > 1 else []
-    return join(["duly", verb, *words, *scope, *(["--ledger", ledger] if ledger else [])])
+    return join(["duly", verb, *words, *scope, *(["--ledger", shown(ledger)] if ledger else [])])
 
 
 def as_json(window: Window) -> dict[str, Json]:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import argparse
 
     from duly.cli.output import Json
+    from duly.store.protocol import Store
     from duly.store.reader import RestingLedger
-    from duly.store.sqlite import SqliteStore
 
 HELP = "what needs a person now"
 EXAMPLE = "duly status        duly status close-day --json        duly status --grid"
@@ -151,7 +151,7 @@ def _unopened_row(unopened: Unopened, now: int, args: argparse.Namespace) -> lis
 # -- the grid -----------------------------------------------------------------------------------------------------------
 
 
-def _show_grid(args: argparse.Namespace, store: SqliteStore | RestingLedger) -> int:
+def _show_grid(args: argparse.Namespace, store: Store | RestingLedger) -> int:
     seen = store.read(grid(args.job, args.scope, columns=args.n))
     cells = [as_json(window) for line in seen.lines for window in line.windows]
     show(args, "duly.grid.v1", {"as_of": iso(seen.as_of)}, "periods", cells, lambda: _grid_in_words(seen))

@@ -106,7 +106,9 @@ async def _once(
     mine = await look(run)
     if mine is None:
         raise BelowHorizon
-    if mine.attempt_id != claimer.attempt_id:
+    if mine.attempt_id != claimer.attempt_id:  # another transaction was first: the verdict is what it made
+        if await _complete_or_refuse(mine, claimer):
+            return False
         raise RunBusy
     await count(
         RECORD_END_OR_RAISE,

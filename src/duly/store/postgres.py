@@ -25,13 +25,14 @@ from duly.errors import (
     LedgerUnavailable,
     LedgerUnwritable,
     NoLedger,
-    TransactionOwned,
+    WrongLedger,
 )
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS, SCHEMA
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
+    from duly.store.owned.postgres import OwnedTransaction
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ def translated(error: psycopg.Error, *, name: str) -> DulyError:
     if isinstance(error, (pg.LockNotAvailable, pg.QueryCanceled)):
         return LedgerBusy(f"the ledger {name} stayed busy; nothing was decided. Try again")
     if isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedFunction)):
-        return NoLedger(f"{name} holds no ledger; make one with `duly db create`")
+        return NoLedger(f"{name} holds no ledger; make one with `duly db create`", next_step="duly db create")
     if isinstance(error, (pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege, pg.DiskFull)):
         return LedgerUnwritable(f"the ledger {name} cannot be written ({type(error).__name__})")
     if isinstance(error, (pg.DataCorrupted, pg.IndexCorrupted)):
@@ -136,7 +137,7 @@ class PostgresStore:
     """
 
     def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
-        self._url = url
+        self.url = url
         self.path = redacted(url)
         self.busy_seconds = busy_seconds
         self._sessions = threading.local()
@@ -158,7 +159,7 @@ class PostgresStore:
         """This thread's session, opened when it is first asked for, anew in a forked child or when it is broken."""
         session: Session | None = getattr(self._sessions, "session", None)
         if session is None or session.pid != os.getpid() or session.connection.broken or session.connection.closed:
-            session = self._sessions.session = Session(self._url, self.path, clock_by_hand=self.clock_by_hand)
+            session = self._sessions.session = Session(self.url, self.path, clock_by_hand=self.clock_by_hand)
         return session
 
     def read(self, operation: Operation[T]) -> T:
@@ -171,8 +172,6 @@ class PostgresStore:
         Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
         loss loses nothing.
         """
-        if getattr(self._sessions, "owned", None) is not None and self._sessions.owned.is_open:
-            raise TransactionOwned("this thread's run.tx is open; do this before it, or after the run")
         wait = int((busy_seconds or self.busy_seconds) * 1000)
         beginning = f"begin isolation level read committed; set local lock_timeout = {wait}"
         return self._run(operation, beginning if durable else f"{beginning}; set local synchronous_commit = off")
@@ -195,6 +194,28 @@ class PostgresStore:
             operation.close()
         return result
 
+    def owned(self) -> OwnedTransaction:
+        """This thread's transaction for a run's own effect."""
+        session = self.session
+        if session.owned is None or session.owned.connection.closed:
+            from duly.store.owned.postgres import OwnedTransaction
+
+            session.owned = OwnedTransaction(self)
+        return session.owned
+
+    def begin_pulse(self, attempt_id: bytes) -> int:
+        """No pulse: processes of other hosts cannot be looked at, the lease alone decides."""
+        return -1
+
+    def run_in(self, tx: object, operation: Operation[T]) -> T:
+        """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
+        from duly.store.borrowed.postgres import in_borrowed
+
+        if not isinstance(tx, psycopg.Connection):
+            operation.close()
+            raise WrongLedger(f"the claim belongs to {self.path}; a {type(tx).__name__} cannot complete it")
+        return in_borrowed(tx, operation, ledger_id=self.ledger_id)
+
     def now(self) -> int:
         """The ledger's instant."""
         try:
@@ -206,7 +227,7 @@ class PostgresStore:
         """Close this thread's connections. The store may be used again."""
         session: Session | None = getattr(self._sessions, "session", None)
         if session is not None:
-            session.connection.close()
+            session.close()
             del self._sessions.session
 
 
@@ -215,6 +236,7 @@ class Session:
 
     def __init__(self, url: str, name: str, *, clock_by_hand: bool) -> None:
         self.pid = os.getpid()
+        self.owned: OwnedTransaction | None = None
         try:
             self.connection: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True, application_name="duly")
         except psycopg.Error as e:
@@ -223,7 +245,13 @@ class Session:
 
     def __del__(self) -> None:
         if self.pid == os.getpid() and hasattr(self, "connection"):
-            self.connection.close()
+            self.close()
+
+    def close(self) -> None:
+        self.connection.close()
+        if self.owned is not None:
+            self.owned.close()
+            self.owned = None
 
 
 def facts_of(connection: psycopg.Connection[Any]) -> dict[str, str]:

@@ -10,6 +10,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Owned(Protocol):
+    """A run's own transaction: begun, worked in through `connection`, and committed with the run's completion."""
+
+    @property
+    def connection(self) -> object: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
+    def begin(self) -> object: ...
+
+    def drive(self, operation: Operation[T]) -> T: ...
+
+    def complete(self, operation: Operation[T]) -> T: ...
+
+    def commit(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
 class Store(Protocol):
     """One ledger that is open. Each thread that uses it gets a connection of its own."""
 
@@ -27,6 +47,15 @@ class Store(Protocol):
 
     def now(self) -> int:
         """The ledger's instant."""
+
+    def owned(self) -> Owned:
+        """This thread's transaction for a run's own effect."""
+
+    def begin_pulse(self, attempt_id: bytes) -> int:
+        """Show a pulse for an attempt: a descriptor to be closed at its end, -1 where there is none."""
+
+    def run_in(self, tx: object, operation: Operation[T]) -> T:
+        """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
 
     def close(self) -> None:
         """Close this thread's connections."""

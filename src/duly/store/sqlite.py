@@ -22,11 +22,12 @@ from duly.errors import (
     Misuse,
     NoLedger,
     TransactionOwned,
+    WrongLedger,
 )
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS as BUSY_SECONDS
 from duly.store import SCHEMA
-from duly.store.lock import WriterLock, has_pulse, lock_path
+from duly.store.lock import WriterLock, begin_pulse, has_pulse, lock_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from duly.ledger.ask import Operation
-    from duly.store.owned import OwnedTransaction
+    from duly.store.owned.sqlite import OwnedTransaction
 
     T = TypeVar("T")
 else:
@@ -118,6 +119,8 @@ def translated(error: sqlite3.Error, *, path: str, in_transaction: bool = False)
         return LedgerBusy(f"the ledger {path} stayed busy; nothing was decided. Try again")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return LedgerCorrupt(f"{path} is damaged or not an SQLite database ({error})")
+    if code == sqlite3.SQLITE_READONLY and not os.access(path, os.W_OK, effective_ids=True):
+        return LedgerForbidden(f"the ledger {path} may not be written by this user")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return LedgerUnwritable(f"the ledger {path} cannot be written ({error})")
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
@@ -355,10 +358,25 @@ class SqliteStore:
         """This thread's transaction for a run's own effect."""
         session = self.session
         if session.owned is None:
-            from duly.store.owned import OwnedTransaction  # a wrapper of commands has no use for it
+            from duly.store.owned.sqlite import OwnedTransaction  # a wrapper of commands has no use for it
 
             session.owned = OwnedTransaction(self)
         return session.owned
+
+    def begin_pulse(self, attempt_id: bytes) -> int:
+        """Show a pulse for an attempt; the answer is the descriptor that holds it, to be closed at its end."""
+        return begin_pulse(lock_path(self.path), attempt_id)
+
+    def run_in(self, tx: object, operation: Operation[T]) -> T:
+        """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
+        from duly.store.borrowed.sqlite import in_borrowed
+
+        if not isinstance(tx, sqlite3.Connection):
+            operation.close()
+            raise WrongLedger(
+                f"the claim belongs to {self.path}, an SQLite ledger; a {type(tx).__name__} cannot complete it"
+            )
+        return in_borrowed(tx, operation, ledger_path=self.path, ledger_id=self.ledger_id)
 
     def close(self) -> None:
         """Close this thread's connections. The store may be used again."""

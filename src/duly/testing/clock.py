@@ -13,6 +13,7 @@ from duly.ledger.ask import Statement, count
 from duly.times import parse_duration, parse_instant
 
 if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
     from duly.store.protocol import Store
 
 SET = Statement("set_clock", "update duly_clock set at = :at")
@@ -35,15 +36,24 @@ class HandClock:
 
     def now(self) -> int:
         """The instant it shows, in microseconds."""
-        return self._store.now()
+        try:
+            return self._store.now()
+        finally:
+            self._store.close()  # between two looks nobody is kept from the ledger
 
     def set(self, at: str | int) -> None:
         """Set it to an instant: microseconds, or ISO text with an offset or `Z`."""
-        self._store.write(count(SET, at=parse_instant(at) if isinstance(at, str) else at))
+        self._write(count(SET, at=parse_instant(at) if isinstance(at, str) else at))
 
     def advance(self, by: str | int) -> None:
         """Move it forward by a duration: microseconds, or text as `15m`."""
-        self._store.write(count(ADVANCE, by=parse_duration(by) if isinstance(by, str) else by))
+        self._write(count(ADVANCE, by=parse_duration(by) if isinstance(by, str) else by))
+
+    def _write(self, operation: Operation[int]) -> None:
+        try:
+            self._store.write(operation)
+        finally:
+            self._store.close()
 
 
 def _open(ledger: str) -> Store:

@@ -9,13 +9,13 @@ from duly.ledger import contracts, states
 from duly.ledger.complete import doubt_or_raise, fail_or_raise
 from duly.ledger.contracts import Ending, Terms
 from duly.ledger.records import Claim, Claimer, Job
-from duly.store.lock import begin_pulse, lock_path
-from duly.store.sqlite import SqliteStore
 from duly.work.identity import new_attempt_id, owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
+
+    from duly.store.protocol import Store
 
     T = TypeVar("T")
 
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 class Pulse:
     """A claimer with its file lock, held from before the claim is visible until the attempt ends."""
 
-    def __init__(self, store: SqliteStore, *, trigger: str, payload: str | None = None) -> None:
+    def __init__(self, store: Store, *, trigger: str, payload: str | None = None) -> None:
         self.claimer = Claimer(new_attempt_id(), owner(), trigger, payload)
-        self.descriptor = begin_pulse(lock_path(store.path), self.claimer.attempt_id)
+        self.descriptor = store.begin_pulse(self.claimer.attempt_id)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What a child has to inherit to keep the pulse; nothing where there is none."""
+        return [self.descriptor] if self.descriptor >= 0 else []
 
     def stop(self) -> None:
         """Let the lock go; again is a no-op."""
@@ -44,7 +49,7 @@ def terms_of(job: Job, claim: Claim) -> Terms:
     return Terms(claim.contract, claim.remembers, clean, job.retries or 0, retries_declared=job.retries is not None)
 
 
-def record_ending(store: SqliteStore, job: Job, claim: Claim, ending: Ending, *, error: str) -> int | None:
+def record_ending(store: Store, job: Job, claim: Claim, ending: Ending, *, error: str) -> int | None:
     """Write down how an attempt ended, other than by completing. Answers in how many microseconds a retry may be taken.
 
     Raises `ClaimLost` if another attempt took the run over.
@@ -71,6 +76,6 @@ def raise_if_refused(answer: T | Refused | Misuse) -> T:
     return answer
 
 
-def elapsed_since_first(store: SqliteStore, claim: Claim) -> int:
+def elapsed_since_first(store: Store, claim: Claim) -> int:
     """Microseconds since the first attempt of the claim's revision."""
     return store.now() - claim.first_started_at

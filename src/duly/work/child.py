@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Mapping, Sequence
 
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Store
 else:
     import _signal as signal  # the module `signal` adds enums, which would cost a wrapper a quarter of its start
 
@@ -146,7 +146,7 @@ class Child:
             **group,  # type: ignore[arg-type]  # no group: the parent's
         )
 
-    def wait(self, store: SqliteStore, wake: Callable[[], int | None]) -> Ended:
+    def wait(self, store: Store, wake: Callable[[], int | None]) -> Ended:
         """Watch the child until it ends.
 
         `wake` is called when its last answer has come (by the ledger's clock) and after each signal; it may call `stop`,
@@ -222,7 +222,7 @@ def _on_terminal() -> bool:
         return False
 
 
-def _patience(store: SqliteStore, due: int | None) -> float:
+def _patience(store: Store, due: int | None) -> float:
     """Seconds to wait for a signal at most. A clock set by hand is looked at each few milliseconds."""
     if store.clock_by_hand:
         return LOOK_SECONDS

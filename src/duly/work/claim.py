@@ -5,25 +5,26 @@ from __future__ import annotations
 import os
 import sqlite3
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from duly.errors import ClaimLost, DulyError
 from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.take import look
-from duly.store.borrowed import in_borrowed
 from duly.work.answers import Completed
 from duly.work.attempt import Pulse, elapsed_since_first, record_ending, terms_of
 from duly.work.exception import error_place
 from duly.work.run import Run, Window
 
 if TYPE_CHECKING:
+    import psycopg
+
     from duly.ledger.records import Claim as Held
     from duly.ledger.records import Job
     from duly.ledger.records import Run as Row
     from duly.schedule.keys import RunKey
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
 
 
@@ -35,7 +36,7 @@ class Claim:
     """
 
     def __init__(
-        self, store: SqliteStore, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
+        self, store: Store, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
     ) -> None:
         self.run: Run[sqlite3.Connection] = Run(store, key, held, row)
         self._store = store
@@ -45,7 +46,7 @@ class Claim:
         self._pulse = pulse
         self._ended = False
         self._pid = os.getpid()
-        self._borrowed: sqlite3.Connection | None = None
+        self._borrowed: sqlite3.Connection | psycopg.Connection[Any] | None = None
 
     @property
     def key(self) -> str:
@@ -103,7 +104,9 @@ class Claim:
         finally:
             self.close()
 
-    def complete(self, tx: sqlite3.Connection | None = None, *, output: str | None = None) -> Completed:
+    def complete(
+        self, tx: sqlite3.Connection | psycopg.Connection[Any] | None = None, *, output: str | None = None
+    ) -> Completed:
         """Complete the run in the caller's transaction, which the caller commits; without one, in `claim.run.tx` if that was
         read, else in one of duly's own; those are committed here.
 
@@ -116,7 +119,7 @@ class Claim:
             self.run._complete(operation)
             self._over()
         else:
-            in_borrowed(tx, operation, ledger_path=self._store.path, ledger_id=self._store.ledger_id)
+            self._store.run_in(tx, operation)
             self._borrowed = tx
         return Completed(self.key, self.run.attempt)
 
@@ -151,7 +154,7 @@ class Claim:
         """Whether the caller's transaction, in which the run was completed, has committed or is still to end."""
         if self._borrowed is None:
             return False
-        return self._is_completed() or (error is None and self._borrowed.in_transaction)
+        return self._is_completed() or (error is None and _is_in_transaction(self._borrowed))
 
     def _is_completed(self) -> bool:
         """Whether the ledger has this attempt's completion."""
@@ -181,3 +184,8 @@ class Claim:
 
     def _elapsed(self) -> int:
         return elapsed_since_first(self._store, self._held)
+
+
+def _is_in_transaction(tx: sqlite3.Connection | psycopg.Connection[Any]) -> bool:
+    """Whether a caller's transaction is still to end."""
+    return tx.in_transaction if isinstance(tx, sqlite3.Connection) else tx.info.transaction_status != 0

@@ -40,7 +40,7 @@ from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
 
@@ -57,7 +57,7 @@ class Job(Generic[Tx]):
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         keeper: LeaseKeeper,
         declared: Declaration,
         function: Callable[[Run[Tx]], object],
@@ -252,7 +252,7 @@ def _refuse_unfinished(result: object) -> None:
 class Claiming:
     """The transaction of a claim: one of its own that is committed at once, or inline the one of the effect."""
 
-    def __init__(self, store: SqliteStore, *, inline: bool, durable: bool) -> None:
+    def __init__(self, store: Store, *, inline: bool, durable: bool) -> None:
         self._store = store
         self._durable = durable
         self.transaction = store.owned() if inline else None

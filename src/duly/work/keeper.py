@@ -14,7 +14,7 @@ from collections.abc import Callable
 from duly.errors import DulyError
 from duly.ledger.records import Claim
 from duly.ledger.take import renew
-from duly.store.sqlite import SqliteStore
+from duly.store.protocol import Store
 from duly.work.waiting import LOOK_SECONDS, wait_seconds
 
 _LONGEST_WAIT = 3600.0
@@ -30,7 +30,7 @@ os.register_at_fork(
 class LeaseKeeper:
     """Keeps leases until they are dropped. Its thread starts with the first claim and ends with the last."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._begin_anew()
 

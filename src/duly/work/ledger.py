@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import date
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import Misuse, Refused, TimeInvalid
 from duly.ledger import contracts
@@ -18,8 +18,9 @@ from duly.ledger.records import Claimer
 from duly.ledger.register import Declaration, check_policies
 from duly.schedule.catch_up import parse_catch_up
 from duly.schedule.keys import check_job_name, check_scope, parse_key
-from duly.store.borrowed import in_borrowed
-from duly.store.sqlite import BUSY_SECONDS, SqliteStore, ledger_path
+from duly.store import BUSY_SECONDS
+from duly.store.borrowed import run_in
+from duly.store.sqlite import SqliteStore, ledger_path
 from duly.times import parse_duration
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse, raise_if_refused
@@ -31,10 +32,13 @@ from duly.work.payload import payload_hash
 from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
+    import psycopg
+
     from duly.ledger.ask import Operation, Value
     from duly.ledger.named import Named
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
+    from duly.store.protocol import Store
     from duly.work.payload import Json
     from duly.work.run import Run
 
@@ -46,7 +50,7 @@ TRANSACTIONAL_RETRIES = 3  # of a job whose failures prove that nothing happened
 class Ledger(Generic[Tx]):
     """A ledger that is open. `Tx` is the type of the connection that a run's effect is written through."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._keeper = LeaseKeeper(store)
 
@@ -202,7 +206,17 @@ def sqlite(path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) 
     return Ledger(SqliteStore(ledger_path(os.fspath(path)), busy_seconds=busy_seconds))
 
 
-def once(tx: sqlite3.Connection, key: str, *, payload: Json = None) -> bool:
+def postgres(url: str, *, busy_seconds: float = BUSY_SECONDS) -> Ledger[psycopg.Connection[Any]]:
+    """Open the ledger in a PostgreSQL database (extra `postgres`); its tables are made by `duly db create`, never here.
+
+    `busy_seconds` is how long a statement waits for a lock. Raises `NoLedger`, `LedgerUnavailable` or `LedgerTooNew`.
+    """
+    from duly.store.postgres import PostgresStore
+
+    return Ledger(PostgresStore(url, busy_seconds=busy_seconds))
+
+
+def once(tx: sqlite3.Connection | psycopg.Connection[Any], key: str, *, payload: Json = None) -> bool:
     """Whether the caller's effect is to be done, in the caller's transaction: the run of `key` is then complete with it.
 
     True: do the effect now; both commit, or neither. False: it was complete already. Where the effect must not be done for
@@ -212,7 +226,7 @@ def once(tx: sqlite3.Connection, key: str, *, payload: Json = None) -> bool:
     """
     hashed = None if payload is None else payload_hash(payload)
     claimer = Claimer(new_attempt_id(), owner(), "once", hashed)
-    return in_borrowed(tx, once_operation(parse_key(key), claimer))
+    return run_in(tx, once_operation(parse_key(key), claimer))
 
 
 def contract_named(effect: str, remembers: str | None) -> str:

@@ -15,7 +15,7 @@ from duly.work.attempt import OutputRefused
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.records import Claim, RunId
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Store
     from duly.work.command import Briefing
 
 _PIECE = 1 << 20
@@ -29,7 +29,7 @@ class Output:
     final: str
     may_replace: bool = False
 
-    def place(self, store: SqliteStore, briefing: Briefing) -> Place:
+    def place(self, store: Store, briefing: Briefing) -> Place:
         """Where this attempt writes, and where its file goes. Raises `OutputRefused` before anything is run.
 
         What earlier attempts at this run left there, which were killed, is removed.
@@ -55,7 +55,7 @@ class Place:
     temporary: str
     may_replace: bool
 
-    def publish(self, store: SqliteStore, claim: Claim) -> None:
+    def publish(self, store: Store, claim: Claim) -> None:
         """Move the finished file into place, its digest on record first. Raises `OutputRefused` or `ClaimLost`."""
         if not os.path.isfile(self.temporary) or os.path.islink(self.temporary):
             raise OutputRefused("the command wrote no file to $DULY_OUTPUT")
@@ -81,7 +81,7 @@ class Place:
         _unlink(self.temporary)
 
 
-def discard_all(store: SqliteStore, run: RunId, final: str) -> None:
+def discard_all(store: Store, run: RunId, final: str) -> None:
     """Remove what the attempts at a run left beside the final name."""
     for attempt_id in store.read(attempts_at(run)):
         _unlink(_temporary(final, attempt_id))
@@ -100,7 +100,7 @@ def _unlink(path: str) -> None:
         return
 
 
-def in_place(store: SqliteStore, run: RunId) -> Intent | None:
+def in_place(store: Store, run: RunId) -> Intent | None:
     """The output of an earlier attempt at this run, if it is on record and stands in its place with that very digest."""
     intent = store.read(find_output(run))
     if intent is None or not os.path.isfile(intent.path) or os.path.getsize(intent.path) != intent.size:

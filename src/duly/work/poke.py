@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from duly.ledger.records import Claimer, Job, Run, RunId
     from duly.ledger.register import Declaration
     from duly.schedule.keys import RunKey
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Store
     from duly.work.child import Signals
     from duly.work.output import Output, Place
 
@@ -89,7 +89,7 @@ class Poke:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         declared: Declaration,
         order: Order,
         signals: Signals,
@@ -303,13 +303,13 @@ class Poke:
         """Run the child to its end with the lease kept. Answers how it ended, and whether the run was taken over."""
         heart = _Heart(self._store, work)
         if not self._order.chronic:
-            child = Child(argv, environment, self._signals, inherit=[work.pulse.descriptor])
+            child = Child(argv, environment, self._signals, inherit=work.pulse.descriptors)
             ended = child.wait(self._store, lambda: heart.beat(child))
         else:
             from duly.work.chronic import quietly
 
             with quietly() as quiet:
-                inherit = [work.pulse.descriptor]
+                inherit = work.pulse.descriptors
                 child = Child(argv, environment, self._signals, inherit=inherit, output=quiet.descriptor)
                 ended = child.wait(self._store, lambda: heart.beat(child))
                 if ended.code or ended.signal or ended.why:
@@ -408,7 +408,7 @@ def _deadline(job: Job, claim: Claim, next_due: int | None) -> int | None:
 class _Heart:
     """What is due while a child runs: the lease's renewals, and its time-out."""
 
-    def __init__(self, store: SqliteStore, work: Work) -> None:
+    def __init__(self, store: Store, work: Work) -> None:
         self._store = store
         self._claim = work.claim
         self._renew_at: int | None = work.claim.started_at + work.claim.lease // 3

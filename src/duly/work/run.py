@@ -17,8 +17,7 @@ from duly.work.identity import idempotency_key, uuid_text
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
-    from duly.store.owned import OwnedTransaction
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Owned, Store
 
 Tx = TypeVar("Tx")
 T = TypeVar("T")
@@ -51,11 +50,11 @@ class Run(Generic[Tx]):
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         key: RunKey,
         claim: Claim,
         row: Row,
-        transaction: OwnedTransaction | None = None,
+        transaction: Owned | None = None,
         timeout: int | None = None,
     ) -> None:
         self.key: str = str(key)

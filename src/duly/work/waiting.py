@@ -8,13 +8,13 @@ from duly.times import SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from duly.store.sqlite import SqliteStore
+    from duly.store.protocol import Store
 
 LOOK_SECONDS = 0.005  # how often a clock set by hand is looked at
 _FIRST_LOOK, _LAST_LOOK = 0.01, 0.25  # between looks at a holder: soon at first, seldom later
 
 
-def wait_seconds(store: SqliteStore, until: int) -> float:
+def wait_seconds(store: Store, until: int) -> float:
     """How long to wait in real seconds before the ledger's clock is worth looking at again; 0 when `until` has come."""
     left = until - store.now()
     if left <= 0:
@@ -27,7 +27,7 @@ class Patience:
 
     __slots__ = ("_deadline", "_pause", "_store")
 
-    def __init__(self, store: SqliteStore, micros: int) -> None:
+    def __init__(self, store: Store, micros: int) -> None:
         self._store = store
         self._deadline = store.now() + micros
         self._pause = _FIRST_LOOK

@@ -1,0 +1,190 @@
+"""The transaction that a run owns on PostgreSQL: `run.tx`, a real `psycopg.Connection` that cannot end it.
+
+It begins when it is first read and commits with the run's completion. Commit, rollback, close and `with` are refused by
+overriding them, transaction statements by their first word; savepoints, and so `transaction()`, are allowed. Completion
+looks whether the transaction is still the one that was begun, whatever a statement may have hidden.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+
+from duly.errors import TransactionOwned
+from duly.ledger.ask import drive
+from duly.store.postgres import Answers, translated, trusted
+
+if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
+    from duly.store.postgres import PostgresStore
+
+T = TypeVar("T")
+
+_ENDING = frozenset(("abort", "begin", "commit", "end", "rollback", "start"))
+
+
+class OwnedCursor(psycopg.Cursor[Any]):
+    """A cursor that writes only while the run's transaction is open, and does not end it."""
+
+    def execute(self, query: Any, params: Any = None, **kwargs: Any) -> OwnedCursor:
+        _owner(self).check(query)
+        return super().execute(query, params, **kwargs)
+
+    def executemany(self, query: Any, params_seq: Iterable[Any], **kwargs: Any) -> None:
+        _owner(self).check(query)
+        super().executemany(query, params_seq, **kwargs)
+
+
+def _owner(cursor: OwnedCursor) -> OwnedConnection:
+    connection = cursor.connection
+    assert isinstance(connection, OwnedConnection)
+    return connection
+
+
+class OwnedConnection(psycopg.Connection[Any]):
+    """A connection whose transaction belongs to duly."""
+
+    _open = False
+    _owner_pid = 0
+
+    def check(self, query: Any) -> None:
+        """Raise `TransactionOwned` unless the run's transaction is open here, and the query leaves it so."""
+        if self._owner_pid != os.getpid():
+            raise TransactionOwned("run.tx belongs to the process that forked this one")
+        if not self._open:
+            raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
+        if self.info.transaction_status == TransactionStatus.IDLE:
+            raise TransactionOwned("the run's transaction has ended; nothing of it is kept. Stop")
+        if _ends_transaction(self._text(query)):
+            raise TransactionOwned
+
+    def _text(self, query: Any) -> str:
+        if isinstance(query, sql.Composable):
+            return query.as_string(self)
+        return query.decode(errors="replace") if isinstance(query, bytes) else str(query)
+
+    def commit(self) -> None:
+        raise TransactionOwned
+
+    def rollback(self) -> None:
+        raise TransactionOwned("duly owns this transaction; raise an exception, and nothing of it is kept")
+
+    def close(self) -> None:
+        raise TransactionOwned
+
+    def __enter__(self) -> NoReturn:
+        raise TransactionOwned
+
+
+def _ends_transaction(text: str) -> bool:
+    """Whether a statement would end or begin a transaction, by its first words. Pure; `rollback to` a savepoint does not."""
+    return any(_ends(_words(statement)) for statement in text.split(";"))
+
+
+def _words(statement: str) -> list[str]:
+    """The first words, in lower case, after blanks and line comments."""
+    lines = [line for line in statement.lower().splitlines() if not line.lstrip().startswith("--")]
+    return " ".join(lines).split()[:4]
+
+
+def _ends(words: list[str]) -> bool:
+    if words[:1] == ["rollback"]:
+        return "to" not in words
+    return words[:1] in [[word] for word in _ENDING] or words[:2] == ["prepare", "transaction"]
+
+
+class OwnedTransaction:
+    """A thread's owned connection: begun by `begin`, ended by `complete` or `abandon`, then ready for the next run."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._name = store.path
+        self._wait = int(store.busy_seconds * 1000)
+        try:
+            connection = OwnedConnection.connect(
+                store.url, autocommit=True, application_name="duly run", cursor_factory=OwnedCursor
+            )
+        except psycopg.Error as e:
+            raise translated(e, name=store.path) from e
+        connection._owner_pid = os.getpid()
+        self._connection = connection
+        self._answers = Answers(connection, clock_by_hand=store.clock_by_hand)
+        self._begun: str | None = None
+
+    @property
+    def connection(self) -> OwnedConnection:
+        """The connection, for the run's effect."""
+        return self._connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a run's transaction is under way."""
+        return self._connection._open
+
+    def begin(self) -> OwnedConnection:
+        """Begin the transaction."""
+        if self._connection._open:
+            raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
+        self._ours(f"begin isolation level read committed; set local lock_timeout = {self._wait}")
+        self._begun = self._current()
+        self._connection._open = True
+        return self._connection
+
+    def drive(self, operation: Operation[T]) -> T:
+        """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
+        try:
+            self._connection.check("")
+            return drive(operation, self._answers)
+        except psycopg.Error as e:
+            raise translated(e, name=self._name) from e
+        finally:
+            operation.close()
+
+    def commit(self) -> None:
+        """Commit the transaction, and be ready for the next run."""
+        try:
+            self._ours("commit")
+        finally:
+            self.abandon()
+
+    def complete(self, operation: Operation[T]) -> T:
+        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
+        try:
+            self._connection.check("")
+            if self._current() != self._begun:
+                raise TransactionOwned("the run's transaction was ended and another one begun; nothing more is kept")
+            result = self.drive(operation)
+        except BaseException:
+            self.abandon()
+            raise
+        self.commit()
+        return result
+
+    def abandon(self) -> None:
+        """End the transaction and keep nothing of it; a no-op once it has committed."""
+        self._connection._open = False
+        if not self._connection.closed and self._connection.info.transaction_status != TransactionStatus.IDLE:
+            self._ours("rollback")
+
+    def close(self) -> None:
+        """Close the connection."""
+        psycopg.Connection.close(self._connection)
+
+    def _ours(self, statement: str) -> None:
+        """A statement of duly's own, which no cursor class looks at."""
+        try:
+            psycopg.Cursor(self._connection).execute(trusted(statement))
+        except psycopg.Error as e:
+            raise translated(e, name=self._name) from e
+
+    def _current(self) -> str:
+        try:
+            row = psycopg.Cursor(self._connection).execute("select pg_current_xact_id()::text").fetchone()
+        except psycopg.Error as e:
+            raise translated(e, name=self._name) from e
+        assert row is not None
+        return str(row[0])
