@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -29,12 +30,11 @@ class Server:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         self._made.append(name)
-        before, _, _ = self.url.partition("?")
-        return f"{before.rpartition('/')[0]}/{name}"
+        return urlsplit(self.url)._replace(path=f"/{name}").geturl()
 
     def drop(self, url: str) -> None:
         """Drop a database that was made here, whoever is still connected."""
-        name = url.rpartition("/")[2]
+        name = urlsplit(url).path.removeprefix("/")
         self._made.remove(name)
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
