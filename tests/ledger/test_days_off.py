@@ -5,12 +5,19 @@ Saturday is 3 October 2026, Sunday the 4th; Monday the 5th is the calendar's own
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import islice, pairwise
+
+import pytest
 
 from duly.errors import RunSkipped
 from duly.ledger.open import Taken
+from duly.ledger.owed import newest_to_work
+from duly.ledger.versions import apply
 from duly.schedule.calendar import make_calendar
-from duly.schedule.spec import cron, daily
+from duly.schedule.occurrence import Occurrence
+from duly.schedule.spec import Schedule, cron, daily
+from duly.times import HOUR, parse_instant
 from tests.books import Book
 
 CALENDAR = make_calendar("bank", "sat sun 2026-10-05")
@@ -102,3 +109,66 @@ def test_another_list_of_days_off_is_another_schedule(book: Book) -> None:
     refused = book.poke()
 
     assert type(refused).__name__ == "ScheduleChanged"
+
+
+def test_latest_looks_no_further_back_than_what_is_opened_where_all_since_is_off() -> None:
+    schedule = daily("UTC").on(CALENDAR, "skip")
+    saturday_is_over = parse_instant("2026-10-04T00:00:00Z")
+
+    def newest_first() -> Iterator[Occurrence]:
+        yield from islice(schedule.before(saturday_is_over), 2)
+        pytest.fail("it looked at windows that were opened long ago")
+
+    kept = newest_to_work(newest_first(), saturday_is_over - 24 * HOUR)
+
+    assert [occurrence.off for occurrence in kept] == ["2026-10-03 is a day off of calendar bank"]
+
+
+def test_latest_settles_the_days_off_of_a_weekend_one_by_one(book: Book) -> None:
+    book.clock.set("2026-10-03T03:00:00Z")
+    book.job(schedule=daily("UTC").on(CALENDAR, "skip"), catch_up="latest")
+    assert book.work_all() == ["export:2026-10-02[UTC]"]
+
+    book.clock.set("2026-10-04T03:00:00Z")
+
+    assert book.work_all() == []
+    assert days(book) == {"2026-10-02": "completed", "2026-10-03": "skipped"}
+
+
+FIRES = cron("0 9 * * *", zone="Europe/Berlin")
+WEEKEND = make_calendar("bank", "sat sun")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "applied"),
+    [
+        (
+            FIRES.on(WEEKEND, "previous"),
+            FIRES.on(make_calendar("bank", "sat sun 2026-12-28"), "previous"),
+            "2026-10-02T06:00:00Z",
+        ),
+        (FIRES.on(WEEKEND, "previous"), FIRES.on(CALENDAR, "previous"), "2026-10-02T10:00:00Z"),
+        (FIRES, FIRES.on(WEEKEND, "previous"), "2026-10-02T10:00:00Z"),
+        (FIRES.on(WEEKEND, "previous"), FIRES, "2026-10-02T10:00:00Z"),
+        (FIRES.on(WEEKEND, "next"), FIRES.on(CALENDAR, "next"), "2026-10-02T10:00:00Z"),
+        (FIRES.on(WEEKEND, "next"), FIRES.on(WEEKEND, "previous"), "2026-10-03T10:00:00Z"),
+    ],
+    ids=["a far holiday", "Monday off", "plain to previous", "previous to plain", "next", "next to previous"],
+)
+def test_an_edit_of_the_days_off_loses_no_window(book: Book, before: Schedule, after: Schedule, applied: str) -> None:
+    book.clock.set("2026-09-30T10:00:00Z")
+    book.job(schedule=before)
+    book.work_all()
+    book.clock.set(applied)
+    book.work_all()
+
+    book.write(apply("export", after, by="ops@example", reason="the bank's calendar"))
+    book.adopt("export", after)
+    while book.clock.now() < parse_instant("2026-10-07T10:00:00Z"):
+        book.clock.advance(HOUR)
+        book.work_all()
+
+    rows = book.rows("select window_start, window_end, state from duly_run order by window_end")
+    assert {state for _, _, state in rows} == {"completed"}
+    assert len(rows) == 8  # of 30 September to 7 October
+    assert all(earlier[1] == later[0] for earlier, later in pairwise(rows))

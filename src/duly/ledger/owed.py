@@ -27,6 +27,10 @@ OPEN_AT_ONCE = 2_000
 # How far a new release of a zone's rules may move a due time: no zone has ever moved by more than a day.
 RULES_MAY_MOVE = 2 * DAY
 
+# How far back the newest window that is worked is looked for: a calendar has a business day within 400 days, but a line
+# may have all its fires on days off.
+LONGEST_HOLIDAY = 410 * DAY
+
 UNSETTLED_OF_LINE = Statement(
     "unsettled_of_line",
     f"""
@@ -138,7 +142,8 @@ def _stays_owed(run: Run) -> bool:
 
 async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | None:
     """The newest window that is due: of the version in force, else the last that an earlier version opened."""
-    newest = next((o for o in spell.before(as_of) if not o.off), None)
+    recent = takewhile(lambda o: o.due > as_of - LONGEST_HOLIDAY, spell.before(as_of))
+    newest = next((o for o in recent if not o.off), None)
     if newest is not None or spell.since is None:
         return None if newest is None else newest.nominal
     return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
@@ -169,16 +174,21 @@ def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int)
             batch.append(following)
             following = next(admitted, None)
         return _Coming(batch, [], batch[-1].due, None if following is None else following.due)
-    kept = _newest_to_work(o for o in spell.before(as_of) if since < o.due and not _ended(line, o.due))
+    kept = newest_to_work((o for o in spell.before(as_of) if not _ended(line, o.due)), since)
     dropped = dropped_ranges(spell, first, kept[0]) if first.due < kept[0].due else []
     following = next(spell.after(kept[-1].due), None)
     return _Coming(kept, dropped, kept[-1].due, None if following is None else following.due)
 
 
-def _newest_to_work(newest_first: Iterator[Occurrence]) -> list[Occurrence]:
-    """The newest window that is no day off, with the days off after it, which are skipped for a reason of their own."""
+def newest_to_work(newest_first: Iterator[Occurrence], since: int) -> list[Occurrence]:
+    """The newest window due after `since` that is no day off, with the days off after it; those alone where all are off.
+
+    Days off are skipped for a reason of their own, one by one. Looks no further back than `since`. Pure.
+    """
     kept: list[Occurrence] = []
     for occurrence in newest_first:
+        if occurrence.due <= since:
+            break
         kept.append(occurrence)
         if not occurrence.off:
             break

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
 from duly.ledger.address import scopes_of
-from duly.ledger.ask import count, now
+from duly.ledger.ask import Statement, count, now
 from duly.ledger.events import tell
-from duly.ledger.open import OPENED_UNTIL, write_down
+from duly.ledger.open import write_down
 from duly.ledger.owed import owed, without_rows
 from duly.ledger.records import Known, RunId, Version
 from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
 from duly.ledger.spells import Spell, spell_in_force
 from duly.ledger.windows import open_window
 from duly.records import record, replace
+from duly.schedule.spec import EARLIEST
 from duly.schedule.versions import repeated_name, seam_of, windows_after
 from duly.times import instant_text
 
@@ -26,6 +27,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
+
+OPENED_ANEW = Statement(
+    "opened_anew",
+    "update duly_line set opened_until = :until, next_due = :next_due where id = :line",
+)
 
 
 @record
@@ -65,9 +71,12 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Appli
     coming = Spell(schedule, number, since, None)
     first = next(windows_after([coming], since), None)
     refuse_same_name([replace(spell, until=since), coming])
-    next_due = min([occurrence.due for occurrence in (*began, first) if occurrence is not None], default=None)
+    # A calendar may make a new window due before B, which is a bound of windows: nothing of it may count as opened.
+    earliest = next(coming.after(EARLIEST), None)
+    opened = since if earliest is None else min(since, earliest.due - 1)
+    next_due = min([occurrence.due for occurrence in (*began, earliest) if occurrence is not None], default=None)
     for known in lines:
-        await _open_begun(known, began, instant, since=since, next_due=next_due, by=by)
+        await _open_begun(known, began, instant, opened=opened, next_due=next_due, by=by)
     await add_version(lines[0].job, schedule, number=number, effective_from=since, by=by, reason=reason)
     words = f"version {number} from {instant_text(since)}: {schedule.words()}"
     await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words)
@@ -112,7 +121,7 @@ def refuse_same_name(spells: list[Spell]) -> None:
 
 
 async def _open_begun(
-    known: Known, began: list[Occurrence], instant: int, *, since: int, next_due: int | None, by: str
+    known: Known, began: list[Occurrence], instant: int, *, opened: int, next_due: int | None, by: str
 ) -> None:
     """Give the line's old windows their rows: what came due by the catch-up policy, then what has begun."""
     assert known.line is not None
@@ -129,4 +138,4 @@ async def _open_begun(
             break
     for occurrence in await without_rows(known.series, began):
         await open_window(known, RunId(known.series.id, occurrence.nominal), occurrence)
-    await count(OPENED_UNTIL, line=known.line.id, until=since, next_due=next_due)
+    await count(OPENED_ANEW, line=known.line.id, until=opened, next_due=next_due)
