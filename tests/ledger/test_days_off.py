@@ -172,3 +172,17 @@ def test_an_edit_of_the_days_off_loses_no_window(book: Book, before: Schedule, a
     assert {state for _, _, state in rows} == {"completed"}
     assert len(rows) == 8  # of 30 September to 7 October
     assert all(earlier[1] == later[0] for earlier, later in pairwise(rows))
+
+
+def test_windows_due_at_one_instant_are_opened_together(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three fires are due on Monday; a poke that opens two at most must not note Monday as opened without the third."""
+    monkeypatch.setattr("duly.ledger.owed.OPEN_AT_ONCE", 2)
+    book.clock.set("2026-10-09T10:00:00Z")  # a Friday
+    schedule = FIRES.on(WEEKEND, "next")
+    book.job(schedule=schedule)
+    book.work_all()
+    book.clock.set("2026-10-13T10:00:00Z")
+
+    worked = book.work_all()
+
+    assert [key.partition(":")[2][:10] for key in worked] == ["2026-10-10", "2026-10-11", "2026-10-12", "2026-10-13"]

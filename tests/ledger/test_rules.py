@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,9 @@ import pytest
 from duly.ledger.open import Taken
 from duly.ledger.versions import apply
 from duly.schedule.keys import parse_key
-from duly.schedule.spec import Schedule, daily, hourly
+from duly.schedule.spec import Schedule, cron, daily, hourly
 from duly.testing.releases import reading
-from duly.times import DAY, HOUR, instant_text, parse_instant
+from duly.times import DAY, HOUR, MINUTE, instant_text, parse_instant
 from tests.books import Book
 
 BEIRUT = "Asia/Beirut"
@@ -32,7 +32,7 @@ def windows(book: Book, job: str) -> list[tuple[int, int, int]]:
              join duly_series s on s.id = r.series
              join duly_line l on l.id = s.line
              join duly_job j on j.id = l.job
-            where j.name = ? order by r.due""",
+            where j.name = ? and r.window_start is not null order by r.due""",
         job,
     )
 
@@ -171,3 +171,44 @@ def test_hosts_with_any_releases_agree_on_keys_and_bounds_and_their_windows_tile
 
     assert len(keys) == len(set(keys))
     assert_tiled(windows(book, "export"))
+
+
+def at_odd_times(zone: str) -> list[Schedule]:
+    return [
+        hourly(zone),
+        cron("30 */2 * * *", zone=zone),
+        cron("*/20 * * * *", zone=zone),
+        cron("15 0-3 * * *", zone=zone),
+    ]
+
+
+@pytest.mark.parametrize("zone", DISPUTED)
+@pytest.mark.parametrize("catch_up", ["each", "latest"])
+@pytest.mark.parametrize("which", range(4), ids=["hourly", "every two hours", "every 20 minutes", "in the night"])
+def test_hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_no_time_twice(
+    book: Book, releases: dict[str, Path], zone: str, catch_up: str, which: int
+) -> None:
+    hosts = [releases[version] for version in releases if version >= "2022"]
+    chance = random.Random(f"{zone} {catch_up} {which}")
+    schedule = at_odd_times(zone)[which]
+    start = parse_instant(DISPUTED[zone]) + 3 * DAY
+    until = start + 3 * DAY
+    book.clock.set(start)
+    with reading(hosts[0]):
+        book.job(schedule=schedule, catch_up=catch_up)
+        book.work_all()
+
+    while book.clock.now() < until:
+        book.clock.advance(chance.choice([20, 60, 61, 150]) * MINUTE)
+        with reading(chance.choice(hosts)):
+            book.work_all()
+    with reading(hosts[-1]):
+        book.work_all()
+        named = [o.nominal for o in takewhile(lambda o: o.due <= until, schedule.after(start))]
+
+    rows = sorted(book.rows("select window_start, window_end from duly_run where window_start is not null"))
+    for (_, end), (next_start, _) in pairwise(rows):
+        assert end == next_start or (catch_up == "latest" and end < next_start)
+    ranges = book.rows("select from_nominal, to_nominal from duly_skipped")
+    on_record = {nominal for (nominal,) in book.rows("select nominal from duly_run")}
+    assert [n for n in named if n not in on_record and not any(a <= n < b for a, b in ranges)] == []

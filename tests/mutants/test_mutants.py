@@ -42,10 +42,14 @@ class Mutant(NamedTuple):
 
 
 COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
-WINDOWS, OWED_ROOM = "ledger/windows.py", "ledger/owed.py"
+WINDOWS, OWED_ROOM, VERSIONS = "ledger/windows.py", "ledger/owed.py", "ledger/versions.py"
 IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
 TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
 OWED = "tests/ledger/test_owed.py::test_"
+BY_THE_HOUR = (
+    "tests/ledger/test_rules.py::"
+    "test_hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_no_time_twice"
+)
 TX = "tests/work/test_run_tx.py::test_"
 
 MUTANTS = (
@@ -218,6 +222,26 @@ MUTANTS = (
             ),
         ),
         (TX + "after_sqlite_ended_the_transaction_nothing_more_can_be_written",),
+    ),
+    Mutant(
+        "what a host with other rules noted as opened is believed",
+        (Fault(OWED_ROOM, "await without_rows(series, await _passed_over(known, spell))", "[]"),),
+        (BY_THE_HOUR,),
+    ),
+    Mutant(
+        "a window is chained to the neighbours of today alone",
+        (Fault(WINDOWS, "   and window_start < :end and window_end > :start\n", "   and :start > :end\n"),),
+        (BY_THE_HOUR,),
+    ),
+    Mutant(
+        "a new version counts as opened up to where it begins",
+        (Fault(VERSIONS, "min(since, earliest.due - 1)", "since"),),
+        ("tests/ledger/test_days_off.py::test_an_edit_of_the_days_off_loses_no_window",),
+    ),
+    Mutant(
+        "windows due at one instant are opened in two transactions",
+        (Fault(OWED_ROOM, " and following.due > batch[-1].due:", ":"),),
+        ("tests/ledger/test_days_off.py::test_windows_due_at_one_instant_are_opened_together",),
     ),
     Mutant(
         "a lock that comes too late is kept",

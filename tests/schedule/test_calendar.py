@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import dropwhile, islice, pairwise
+from itertools import dropwhile, islice, pairwise, takewhile
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ from duly.schedule.calendar import Calendar, make_calendar, parse_on_calendar
 from duly.schedule.keys import nominal_text
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.spec import Schedule, cron, daily, every, from_spec, hourly, monthly, weekly
-from duly.times import Zone, civil_days, instant_text, parse_instant
+from duly.times import DAY, HOUR, Zone, civil_days, instant_text, parse_instant
 
 from .strategies import instants, lines, zones
 from .test_laws import LAWS
@@ -137,6 +137,34 @@ def test_a_day_that_a_zone_lacks_is_no_business_day() -> None:
     schedule = cron("0 9 31 12 *", zone="Pacific/Apia").on(make_calendar("ws", "sat sun"), "previous")
 
     assert since(schedule, "2011-06-01T00:00:00Z", 1) == ["2011-12-31T09:00:00 → Thu 29 09:00"]
+
+
+@pytest.mark.parametrize(
+    ("plain", "days_off", "missing"),
+    [
+        (
+            daily("Pacific/Apia", offset="06:00"),
+            "wed sun 2011-12-27 2011-12-28 2011-12-29 2011-12-31 2012-01-01 2012-01-03 2012-01-05",
+            "2011-12-30",
+        ),
+        (
+            daily("Pacific/Kwajalein", at="02:30"),
+            "tue wed thu sun 1993-08-16 1993-08-17 1993-08-20 1993-08-22 1993-08-23 1993-08-26",
+            "1993-08-21",
+        ),
+    ],
+    ids=["Apia", "Kwajalein"],
+)
+def test_next_to_a_day_that_a_zone_lacks_what_comes_does_not_depend_on_where_one_asks(
+    plain: Schedule, days_off: str, missing: str
+) -> None:
+    schedule = plain.on(make_calendar("c", days_off), "next")
+    first, last = (parse_instant(f"{missing}T00:00:00Z") + days * DAY for days in (-9, 9))
+    whole = list(takewhile(lambda o: o.due <= last, schedule.after(first)))
+
+    for asked in range(first, last, HOUR):
+        rest = list(takewhile(lambda o: o.due <= last, schedule.after(asked)))
+        assert rest == [o for o in whole if o.due > asked]
 
 
 # -- laws ----------------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from duly.ledger.take import (
     run_parameters,
     skipped_by_range,
 )
-from duly.ledger.windows import open_window
+from duly.ledger.windows import notice_drift, open_to_work
 from duly.schedule.keys import RunKey
 
 TYPE_CHECKING = False
@@ -89,6 +89,8 @@ async def _once(
             raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
     elif await _complete_or_refuse(seen, claimer):
         return False
+    else:
+        await notice_drift(known, seen, claimer.owner)
     written: dict[str, Value] = {
         **run_parameters(run),
         "attempt_id": claimer.attempt_id,
@@ -98,7 +100,8 @@ async def _once(
     if seen is None:
         if occurrence is not None and occurrence.off:
             raise RunSkipped(f"this window is skipped ({occurrence.off})")
-        await open_window(known, run, occurrence)
+        if (cause := await open_to_work(known, run, occurrence, claimer.owner)) is not None:
+            raise RunSkipped(f"this window is skipped ({cause})")
     seen_fence = 0 if seen is None else seen.fence
     won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen_fence)
     if won and seen is not None and seen.state == states.RUNNING:

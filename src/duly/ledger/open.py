@@ -25,7 +25,7 @@ from duly.ledger.records import (
 from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
 from duly.ledger.spells import find_nominal, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, seen_of, take
-from duly.ledger.windows import SKIP_IF_FREE, move, open_window, skip_day_off
+from duly.ledger.windows import SKIP_IF_FREE, move, open_to_work
 from duly.records import record
 from duly.schedule.keys import RunKey
 from duly.schedule.occurrence import Occurrence
@@ -205,8 +205,6 @@ async def write_down(known: Known, due: Owed, by: str) -> None:
     for run in due.moved:
         await move(known, run, by)
     for occurrence in due.fresh:
-        await open_window(known, _id(known, occurrence), occurrence)
-        if occurrence.off:
-            await skip_day_off(_id(known, occurrence), occurrence.off, by)
+        await open_to_work(known, _id(known, occurrence), occurrence, by)
     if due.opened_until != known.line.opened_until:
         await count(OPENED_UNTIL, line=known.line.id, until=due.opened_until, next_due=due.next_due)

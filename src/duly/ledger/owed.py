@@ -12,20 +12,19 @@ from duly.ledger import states
 from duly.ledger.ask import Statement, every, one
 from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Line, Run, Series
 from duly.ledger.spells import Spell, spell_in_force
-from duly.ledger.windows import has_moved, is_sealed
-from duly.records import record
+from duly.ledger.windows import RULES_MAY_MOVE, has_moved, is_sealed
+from duly.records import record, replace
 from duly.schedule.occurrence import Occurrence
-from duly.times import DAY
+from duly.times import DAY, SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from duly.ledger.ask import Value
+
 # How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
 OPEN_AT_ONCE = 2_000
-
-# How far a new release of a zone's rules may move a due time: no zone has ever moved by more than a day.
-RULES_MAY_MOVE = 2 * DAY
 
 # How far back the newest window that is worked is looked for: a calendar has a business day within 400 days, but a line
 # may have all its fires on days off.
@@ -64,6 +63,19 @@ select from_nominal, to_nominal
 NEWEST_DUE = Statement(
     "newest_due",
     "select nominal from duly_run where series = :series and due <= :as_of order by due desc limit 1",
+)
+
+MADE_UNDER_OTHER_RULES = Statement(
+    "made_under_other_rules",
+    """
+select r.nominal
+  from duly_run r
+  join duly_zone_facts f on f.id = r.zone_facts
+ where r.series = :series
+   and r.nominal >= (select max(n.nominal) from duly_run n where n.series = :series) - :near
+   and (f.release <> :release or f.source <> :source)
+ limit 1
+""",
 )
 
 
@@ -108,15 +120,22 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     moved = [run for run in open_ones if not is_sealed(run, as_of) and await has_moved(known, run)]
     coming = _come_due(spell, line, series, known.job.catch_up, as_of)
     fresh = await without_rows(series, coming.occurrences)
+    more = coming.next_due is not None and coming.next_due <= as_of
+    if not fresh and not coming.dropped and not more and series.zone != "UTC" and line.opened_until is not None:
+        # All have rows, maybe made under other rules. What is noted as opened must not pass them: no row would tell.
+        coming = replace(coming, until=line.opened_until)
+    passed_over = await without_rows(series, await _passed_over(known, spell))
     newest = await _newest_nominal(spell, series, as_of)
     if known.job.catch_up == "each":
-        return Owed(unsettled, fresh, [], [], coming.until, coming.next_due, moved, newest)
+        return Owed(unsettled, [*passed_over, *fresh], [], [], coming.until, coming.next_due, moved, newest)
     kept: list[Run] = []
     dropped: list[Run] = []
     for run in unsettled:
         stays = _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)
         (kept if stays else dropped).append(run)
-    return Owed(kept, fresh, dropped, coming.dropped, coming.until, coming.next_due, moved, newest)
+    fresh = [*(o for o in passed_over if o.nominal == newest), *fresh]
+    others = [Range(o.nominal, o.nominal + 1) for o in passed_over if o.nominal != newest]
+    return Owed(kept, fresh, dropped, [*others, *coming.dropped], coming.until, coming.next_due, moved, newest)
 
 
 def nothing_due_yet(known: Known, as_of: int) -> bool:
@@ -147,6 +166,29 @@ async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | Non
     if newest is not None or spell.since is None:
         return None if newest is None else newest.nominal
     return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
+
+
+async def _passed_over(known: Known, spell: Spell) -> list[Occurrence]:
+    """The windows due before the line's windows were last opened that the rules then, or there, did not have so early.
+
+    Hosts get a release of the zone's rules at different times. One of them may note windows as opened until an instant at
+    which the rules of another have a window more; each looks back where a row near the newest was made under another release.
+    """
+    line, series = known.line, known.series
+    assert line is not None
+    assert series is not None
+    if series.zone == "UTC" or line.opened_until is None or line.starts is None:
+        return []
+    from duly.schedule.facts import UNKNOWN, release_in_use  # needed in a zone that has rules
+
+    here = release_in_use(series.zone)
+    told: dict[str, Value] = {"release": here.version, "source": here.source, "near": 2 * 2 * RULES_MAY_MOVE // SECOND}
+    other = await one(MADE_UNDER_OTHER_RULES, int, series=series.id, **told)
+    if other is None and here.version != UNKNOWN:
+        return []
+    until, since = line.opened_until, max(line.opened_until - RULES_MAY_MOVE, line.starts - 1)
+    coming = takewhile(lambda o: o.due <= until, spell.after(since))
+    return [o for o in coming if o.nominal >= series.horizon and not _ended(line, o.due)]
 
 
 @record

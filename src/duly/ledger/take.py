@@ -27,7 +27,7 @@ from duly.ledger.records import (
     RunId,
     Series,
 )
-from duly.ledger.windows import notice_drift, open_window, skip_day_off
+from duly.ledger.windows import notice_drift, open_to_work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -259,10 +259,9 @@ async def take(
             await end_gone(seen)
             return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
     if seen is None:
-        await open_window(known, run, occurrence)
-        if occurrence is not None and occurrence.off:
-            await skip_day_off(run, occurrence.off, claimer.owner)
-            return RunSkipped(f"this window was skipped ({occurrence.off}); `duly unskip` it to run it")
+        cause = await open_to_work(known, run, occurrence, claimer.owner)
+        if cause is not None:
+            return RunSkipped(f"this window was skipped ({cause}); `duly unskip` it to run it")
     else:
         await notice_drift(known, seen, claimer.owner)
     return await _claim(known, run, seen, claimer, named=not heed_retry_time)

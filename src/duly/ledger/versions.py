@@ -17,7 +17,7 @@ from duly.ledger.owed import owed, without_rows
 from duly.ledger.records import Known, RunId, Version
 from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
 from duly.ledger.spells import Spell, spell_in_force
-from duly.ledger.windows import open_window
+from duly.ledger.windows import open_to_work
 from duly.records import record, replace
 from duly.schedule.spec import EARLIEST
 from duly.schedule.versions import repeated_name, seam_of, windows_after
@@ -137,5 +137,5 @@ async def _open_begun(
         if due.next_due is None or due.next_due > instant:
             break
     for occurrence in await without_rows(known.series, began):
-        await open_window(known, RunId(known.series.id, occurrence.nominal), occurrence)
+        await open_to_work(known, RunId(known.series.id, occurrence.nominal), occurrence, by)
     await count(OPENED_ANEW, line=known.line.id, until=opened, next_due=next_due)

@@ -8,17 +8,22 @@ beside it.
 
 from __future__ import annotations
 
-from duly.ledger.ask import Statement, count, one
+from duly.ledger.ask import Statement, count, every, one
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
 from duly.ledger.spells import Spell, find_nominal, spells_of
 from duly.records import record
-from duly.times import instant_text
+from duly.times import DAY, SECOND, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.ask import Value
     from duly.schedule.occurrence import Occurrence
+
+# How far a new release of a zone's rules may move a time: no zone has ever moved by more than a day.
+RULES_MAY_MOVE = 2 * DAY
+
+NO_TIME_LEFT = "its time lies in windows that were opened under other rules of the zone"
 
 OPEN_IF_ABSENT = Statement(
     "open_if_absent",
@@ -39,7 +44,18 @@ BOUNDS_OF = Statement(
     """
 select window_start, window_end
   from duly_run
- where series = :series and nominal = :nominal and revision = 1 and window_start is not null
+ where series = :series and nominal = :nominal and revision = 1
+""",
+)
+
+OVERLAPPING = Statement(
+    "overlapping",
+    """
+select window_start, window_end
+  from duly_run
+ where series = :series and nominal between :first and :last and nominal <> :nominal and revision = 1
+   and window_start < :end and window_end > :start
+ order by window_start
 """,
 )
 
@@ -107,19 +123,40 @@ class Bounds:
     end: int
 
 
+@record
+class _Stored:
+    """The bounds of a row; None where it has no time of its own."""
+
+    start: int | None
+    end: int | None
+
+
 async def open_window(known: Known, run: RunId, occurrence: Occurrence | None) -> bool:
     """Give a window its row. False: it has one, or lies below the horizon.
 
     Without an occurrence the run has no window: it is ad hoc, or of a job without a schedule.
     """
-    described = _NOTHING_KNOWN if occurrence is None else await _described(known, run, occurrence)
-    return bool(await count(OPEN_IF_ABSENT, series=run.series, nominal=run.nominal, **described))
+    return await _add(run, await _describe(known, run, occurrence))
 
 
-async def skip_day_off(run: RunId, cause: str, by: str) -> None:
-    """Settle the window of a day off: there is no hole where nothing is worked, but a run that says why."""
+async def open_to_work(known: Known, run: RunId, occurrence: Occurrence | None, by: str) -> str | None:
+    """Give a window its row, and settle it at once where it is not to be worked; why, or None.
+
+    There is no hole where nothing is worked, but a run that says why: of a day off, or with no time of its own.
+    """
+    described = await _describe(known, run, occurrence)
+    cause = None
+    if occurrence is not None:
+        cause = occurrence.off or (NO_TIME_LEFT if described["window_start"] is None else None)
+    if not await _add(run, described) or not cause:
+        return None
     if await count(SKIP_IF_FREE, series=run.series, nominal=run.nominal, revision=run.revision, cause=cause):
         await tell("skipped", run=run, by=by, detail=cause)
+    return cause
+
+
+async def _add(run: RunId, described: dict[str, Value]) -> bool:
+    return bool(await count(OPEN_IF_ABSENT, series=run.series, nominal=run.nominal, **described))
 
 
 _NOTHING_KNOWN: dict[str, Value] = dict.fromkeys(
@@ -127,40 +164,60 @@ _NOTHING_KNOWN: dict[str, Value] = dict.fromkeys(
 )
 
 
-async def _described(known: Known, run: RunId, occurrence: Occurrence) -> dict[str, Value]:
+async def _describe(known: Known, run: RunId, occurrence: Occurrence | None) -> dict[str, Value]:
+    if occurrence is None:
+        return _NOTHING_KNOWN
     spells = await spells_of(known)
-    bounds, facts = Bounds(occurrence.start, occurrence.end), None
+    bounds: Bounds | None = Bounds(occurrence.start, occurrence.end)
+    facts = None
     assert known.version is not None  # it has an occurrence
     if known.version.zone != "UTC":  # whose rules never change
         bounds = await chained(spells, run, occurrence)
-        facts = await zone_facts(known.version.zone, bounds)
+        facts = None if bounds is None else await zone_facts(known.version.zone, bounds)
     return {
         "due": occurrence.due,
-        "window_start": bounds.start,
-        "window_end": bounds.end,
+        "window_start": None if bounds is None else bounds.start,
+        "window_end": None if bounds is None else bounds.end,
         "resolution": occurrence.resolution,
         "version": next((spell.version for spell in reversed(spells) if spell.has(occurrence)), known.version.number),
         "zone_facts": facts,
     }
 
 
-async def chained(spells: list[Spell], run: RunId, occurrence: Occurrence) -> Bounds:
-    """The bounds of a window between its neighbours as they are stored."""
+async def chained(spells: list[Spell], run: RunId, occurrence: Occurrence) -> Bounds | None:
+    """The bounds of a window between its neighbours as they are stored; None where they leave it no time.
+
+    Between those that the rules of today name, and around every other that is stored near it: rules of before may have
+    named a window that is none today.
+    """
     from duly.schedule.versions import windows_after  # needed where a window is opened in a zone that has rules
 
     # By bounds, not by due times: on a calendar several windows may be due at once, or before they end.
-    before = next(windows_after(spells, occurrence.start - 1), None)
-    after = next(windows_after(spells, occurrence.end), None)
-    earlier = None if before is None else await _stored(run.series, before.nominal)
+    start, end = occurrence.start, occurrence.end
+    before = next(windows_after(spells, start - 1), None)
+    while before is not None and (earlier := await _stored(run.series, before.nominal)) is not None:
+        if earlier.end is not None:
+            start = earlier.end
+            break
+        # Its name was settled without a time of its own; by the rules of today it has one, which falls to this window.
+        start = before.start
+        before = next(windows_after(spells, start - 1), None)
+    after = next(windows_after(spells, end), None)
     later = None if after is None else await _stored(run.series, after.nominal)
-    start = occurrence.start if earlier is None else earlier.end
-    end = occurrence.end if later is None else later.start
-    # Neighbours that leave nothing between them were stored under rules too different to chain to.
-    return Bounds(start, end) if start < end else Bounds(occurrence.start, occurrence.end)
+    if later is not None and later.start is not None:
+        end = later.start
+    near = 2 * (end - start + RULES_MAY_MOVE) // SECOND
+    span = {"first": run.nominal - near, "last": run.nominal + near, "start": start, "end": end}
+    for other in await every(OVERLAPPING, Bounds, series=run.series, nominal=run.nominal, **span):
+        if other.start <= start:
+            start = max(start, other.end)
+        else:
+            end = min(end, other.start)  # what lies beyond the other falls to the window after this one
+    return Bounds(start, end) if start < end else None
 
 
-async def _stored(series: int, nominal: int) -> Bounds | None:
-    return await one(BOUNDS_OF, Bounds, series=series, nominal=nominal)
+async def _stored(series: int, nominal: int) -> _Stored | None:
+    return await one(BOUNDS_OF, _Stored, series=series, nominal=nominal)
 
 
 async def zone_facts(zone: str, bounds: Bounds) -> int:
@@ -206,12 +263,12 @@ async def move(known: Known, run: Run, by: str) -> None:
     """Resolve a window that is not sealed anew, or void it where the rules have no such time any more; with an event."""
     occurrence = find_nominal(await spells_of(known), run.nominal)
     named = {"series": run.series, "nominal": run.nominal}
-    if occurrence is None:
-        cause = "no such time under the zone's rules of today"
+    moved = await _describe(known, run.id, occurrence)
+    if occurrence is None or moved["window_start"] is None:
+        cause = "no such time under the zone's rules of today" if occurrence is None else NO_TIME_LEFT
         if await count(VOID_IF_UNSEALED, **named, cause=cause):
             await tell("skipped", run=run.id, by=by, detail=cause)
         return
-    moved = await _described(known, run.id, occurrence)
     if await count(MOVE_IF_UNSEALED, **named, **moved):
         before = f"{instant_text(run.window_start or 0)}..{instant_text(run.window_end or 0)}"
         detail = f"window {before} → {instant_text(occurrence.start)}..{instant_text(occurrence.end)}"

@@ -287,7 +287,7 @@ def _moved(plain: Schedule, on: OnCalendar, instant: int, step: int) -> Iterator
     before them in this direction, or ends their collection.
     """
     zone, calendar = Zone(plain.zone), on.calendar
-    edge = calendar.business_day(_local_day(zone, instant) - step, -step)
+    edge = _target(calendar, zone, _local_day(zone, instant) - step, -step)
     begin = (edge - 2 * step) * DAY  # and two days for what lies between a civil day and UTC
     stream = plain.after(begin) if step > 0 else plain.before(begin)
     toward = 1 if on.policy == "next" else -1
@@ -316,9 +316,9 @@ def _moved(plain: Schedule, on: OnCalendar, instant: int, step: int) -> Iterator
 
 
 def _target(calendar: Calendar, zone: Zone, day: int, toward: int) -> int:
-    """The business day that a day's work moves to; itself, if it is one. A zone may lack a day (Apia, 2011-12-30)."""
+    """The business day that a day's work moves to; itself, if it is one. A day that a zone lacks (Apia, 2011-12-30) is none."""
     near = calendar.business_day(day, toward)
-    while near != day and zone.offsets_of(near * 86_400 + 43_200)[0] < zone.offsets_of(near * 86_400 + 43_200)[1]:
+    while zone.offsets_of(near * 86_400 + 43_200)[0] < zone.offsets_of(near * 86_400 + 43_200)[1]:
         near = calendar.business_day(near + toward, toward)
     return near
 
