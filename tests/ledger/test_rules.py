@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from duly.errors import NotAllowed, RunSkipped
+from duly.evidence.verdict import window_of_row
 from duly.ledger.open import Taken
 from duly.ledger.versions import apply
+from duly.ledger.windows import NO_TIME_LEFT
 from duly.schedule.keys import parse_key
 from duly.schedule.spec import Schedule, cron, daily, hourly
 from duly.testing.releases import reading
@@ -212,3 +215,55 @@ def test_hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_
     ranges = book.rows("select from_nominal, to_nominal from duly_skipped")
     on_record = {nominal for (nominal,) in book.rows("select nominal from duly_run")}
     assert [n for n in named if n not in on_record and not any(a <= n < b for a, b in ranges)] == []
+
+
+@pytest.mark.parametrize("story", [1, 2, 19, 23])
+@pytest.mark.parametrize("zone", [BEIRUT, "Africa/Cairo"])
+def test_edits_of_a_schedule_while_hosts_disagree_come_to_an_end_and_work_no_time_twice(
+    book: Book, releases: dict[str, Path], zone: str, story: int
+) -> None:
+    hosts = [releases[version] for version in ("2022e", "2022g", "2023b", "2023c", "2023d")]
+    chance = random.Random(f"{zone} {story}")
+    lines = [cron(line, zone=zone) for line in ("*/20 * * * *", "*/30 * * * *", "15 */2 * * *", "0 * * * *")]
+    start = parse_instant(DISPUTED[zone]) + 3 * DAY
+    book.clock.set(start)
+    with reading(hosts[0]):
+        book.job(schedule=lines[0])
+        book.work_all()
+
+    while book.clock.now() < start + 2 * DAY:
+        book.clock.advance(chance.choice([20, 60, 150]) * MINUTE)
+        with reading(chance.choice(hosts)):
+            if chance.random() < 0.2:
+                line = chance.choice(lines)
+                try:
+                    book.write(apply("export", line, by="ops@example", reason="story"))
+                except NotAllowed:  # in the hours of the change a name would be there twice
+                    continue
+                book.adopt("export", line)
+            book.work_all()
+
+    rows = sorted(book.rows("select window_start, window_end from duly_run where window_start is not null"))
+    assert all(end <= next_start for (_, end), (next_start, _) in pairwise(rows))
+
+
+def test_a_window_without_a_time_of_its_own_says_so_and_cannot_be_worked(book: Book, releases: dict[str, Path]) -> None:
+    """Cairo set its clocks on at midnight of 28 April 2023, which 2022e did not know: 00:00 was worked, and is 01:00."""
+    cairo = "Africa/Cairo"
+    book.clock.set("2023-04-27T22:05:00Z")
+    with reading(releases["2022e"]):
+        book.job(schedule=hourly(cairo))
+        book.work_all()
+        book.clock.set("2023-04-27T23:05:00Z")
+        assert book.work_all() == ["export:2023-04-28T00[Africa/Cairo]"]
+
+    book.clock.set("2023-04-28T00:05:00Z")
+    with reading(releases["2023d"]):
+        assert book.work_all() == ["export:2023-04-28T02[Africa/Cairo]"]
+        with pytest.raises(NotAllowed, match="nothing is left to work"):
+            book.unskip("2023-04-28T01")
+        assert isinstance(book.ask("2023-04-28T01"), RunSkipped)
+        (known, run, occurrence) = book.find("2023-04-28T01")
+        window = book.store.read(window_of_row(known, book.run(run), book.clock.now(), occurrence))
+
+    assert (window.bounds, window.verdict.note) == (None, NO_TIME_LEFT)

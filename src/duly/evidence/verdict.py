@@ -126,9 +126,10 @@ class Window:
 
     @property
     def bounds(self) -> tuple[int, int] | None:
-        """The half-open window of time: as stored."""
-        if self.row is not None and self.row.window_start is not None and self.row.window_end is not None:
-            return self.row.window_start, self.row.window_end
+        """The half-open window of time: as stored, where there is a row; it may have none, whatever the rules say today."""
+        if self.row is not None:
+            start, end = self.row.window_start, self.row.window_end
+            return None if start is None or end is None else (start, end)
         return None if self.occurrence is None else (self.occurrence.start, self.occurrence.end)
 
 

@@ -13,7 +13,7 @@ from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
 from duly.ledger.take import look, look_newest, run_parameters, seen_of, skipped_by_range
-from duly.ledger.windows import SKIP_IF_FREE, open_window
+from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, open_window
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -203,11 +203,18 @@ async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Wo
 
 
 async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
-    """Make a skipped run what it was before, and owed whatever the catch-up policy. Cuts it out of a skipped range."""
+    """Make a skipped run what it was before, and owed whatever the catch-up policy. Cuts it out of a skipped range.
+
+    Raises `NotAllowed` for a run that is not skipped, and for a window without a time of its own.
+    """
     seen = await look(run)
+    if seen is not None and seen.state == states.SKIPPED and seen.cause == NO_TIME_LEFT:
+        raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
     if seen is None and await skipped_by_range(run.series, run.nominal) is not None:
         await _cut_out(run)
         await _open(known, run, occurrence)
+        if occurrence is not None and (await seen_of(run)).window_start is None:
+            raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
         await count(SKIP_IF_FREE, **run_parameters(run), cause="was in a skipped range")
     if not await count(UNSKIP_IF_SKIPPED, **run_parameters(run)):
         if seen is not None and seen.state == states.SKIPPED:

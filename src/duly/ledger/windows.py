@@ -202,6 +202,8 @@ async def chained(spells: list[Spell], run: RunId, occurrence: Occurrence) -> Bo
         # Its name was settled without a time of its own; by the rules of today it has one, which falls to this window.
         start = before.start
         before = next(windows_after(spells, start - 1), None)
+        if before is not None and before.start >= start:
+            break  # at a seam: by the rules of today nothing ends there
     after = next(windows_after(spells, end), None)
     later = None if after is None else await _stored(run.series, after.nominal)
     if later is not None and later.start is not None:
