@@ -182,7 +182,10 @@ async def _passed_over(known: Known, spell: Spell) -> list[Occurrence]:
     from duly.schedule.facts import UNKNOWN, release_in_use  # needed in a zone that has rules
 
     here = release_in_use(series.zone)
-    told: dict[str, Value] = {"release": here.version, "source": here.source, "near": 2 * 2 * RULES_MAY_MOVE // SECOND}
+    near = (
+        2 * (2 * RULES_MAY_MOVE) // SECOND
+    )  # in nominals, which are two to a second; one may differ from UTC by a day
+    told: dict[str, Value] = {"release": here.version, "source": here.source, "near": near}
     other = await one(MADE_UNDER_OTHER_RULES, int, series=series.id, **told)
     if other is None and here.version != UNKNOWN:
         return []
