@@ -74,7 +74,7 @@ def test_a_window_that_nobody_opened_is_owed_at_the_next_poke(story: Story) -> N
     assert told[0] == "close-day:2026-11-20[Europe/Paris]   – missing"
     assert told[-3:] == [
         "It is late: it has been due for longer than its grace, 1h.",
-        "It has no row: of this job no window is open that came due after Fri 20 Nov 02:30+01:00.",
+        "It has no row: of this job no window is open that ends after Fri 20 Nov 00:00+01:00.",
         "So it is owed: the next poke works it.",
     ]
 

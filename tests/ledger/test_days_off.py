@@ -174,7 +174,30 @@ def test_an_edit_of_the_days_off_loses_no_window(book: Book, before: Schedule, a
     assert all(earlier[1] == later[0] for earlier, later in pairwise(rows))
 
 
-def test_windows_due_at_one_instant_are_opened_together(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_begins_when_several_windows_are_due_begins_with_the_oldest(book: Book) -> None:
+    book.clock.set("2026-10-12T10:00:00Z")  # a Monday, on which Saturday's and Sunday's fires are due too
+    book.job(schedule=FIRES.on(WEEKEND, "next"))
+
+    worked = book.work_all()
+
+    assert [key.partition(":")[2][:10] for key in worked] == ["2026-10-10", "2026-10-11", "2026-10-12"]
+
+
+def test_of_windows_due_at_one_instant_latest_works_the_newest_and_says_so_of_the_others(book: Book) -> None:
+    book.clock.set("2026-10-09T10:00:00Z")
+    book.job(schedule=FIRES.on(WEEKEND, "next"), catch_up="latest")
+    book.work_all()
+    book.clock.set("2026-10-12T10:00:00Z")
+
+    worked = book.work_all()
+
+    assert [key.partition(":")[2][:10] for key in worked] == ["2026-10-12"]
+    assert book.ranges() == [("2026-10-10", "2026-10-12")]
+
+
+def test_windows_due_at_one_instant_are_all_opened_however_many_at_once(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three fires are due on Monday; a poke that opens two at most must not note Monday as opened without the third."""
     monkeypatch.setattr("duly.ledger.owed.OPEN_AT_ONCE", 2)
     book.clock.set("2026-10-09T10:00:00Z")  # a Friday

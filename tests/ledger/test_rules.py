@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from duly.errors import NotAllowed, RunSkipped
-from duly.evidence.verdict import window_of_row
-from duly.ledger.open import Taken
+from duly.evidence.verdict import window_of, windows_of
+from duly.ledger.address import by_window
+from duly.ledger.open import Idle, Taken
+from duly.ledger.records import AlreadyCompleted, Claim
+from duly.ledger.register import find
 from duly.ledger.versions import apply
 from duly.ledger.windows import NO_TIME_LEFT
-from duly.schedule.keys import parse_key
+from duly.schedule.keys import nominal_text, parse_key
 from duly.schedule.spec import Schedule, cron, daily, hourly
 from duly.testing.releases import reading
 from duly.times import DAY, HOUR, MINUTE, instant_text, parse_instant
@@ -207,19 +210,56 @@ def test_hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_
             book.work_all()
     with reading(hosts[-1]):
         book.work_all()
-        named = [o.nominal for o in takewhile(lambda o: o.due <= until, schedule.after(start))]
+        assert unsettled_by_the_rules_here(book, schedule, start) == []
 
     rows = sorted(book.rows("select window_start, window_end from duly_run where window_start is not null"))
     for (_, end), (next_start, _) in pairwise(rows):
         assert end == next_start or (catch_up == "latest" and end < next_start)
-    ranges = book.rows("select from_nominal, to_nominal from duly_skipped")
-    on_record = {nominal for (nominal,) in book.rows("select nominal from duly_run")}
-    assert [n for n in named if n not in on_record and not any(a <= n < b for a, b in ranges)] == []
 
 
-@pytest.mark.parametrize("story", [1, 2, 19, 23])
+def unsettled_by_the_rules_here(book: Book, schedule: Schedule, since: int) -> list[str]:
+    """The windows due since then that are neither complete nor skipped, under the rules of the zone that are in use."""
+    known = book.store.read(find("export", ""))
+    assert known is not None
+    named = list(takewhile(lambda o: o.due <= book.clock.now(), schedule.after(since)))
+    judged = book.store.read(windows_of(known, named, book.clock.now()))
+    return [
+        f"{window.key}: {window.verdict}" for window in judged if window.verdict.word not in ("complete", "skipped")
+    ]
+
+
 @pytest.mark.parametrize("zone", [BEIRUT, "Africa/Cairo"])
-def test_edits_of_a_schedule_while_hosts_disagree_come_to_an_end_and_work_no_time_twice(
+@pytest.mark.parametrize("story", [0, 1, 2, 3, 37])
+def test_windows_that_are_named_while_hosts_disagree_are_not_worked_twice(
+    book: Book, releases: dict[str, Path], zone: str, story: int
+) -> None:
+    hosts = [releases[version] for version in ("2022e", "2022g", "2023b", "2023c", "2023d")]
+    chance = random.Random(f"{zone} {story}")
+    start = parse_instant(DISPUTED[zone]) + 3 * DAY
+    book.clock.set(start)
+    with reading(hosts[0]):
+        book.job(schedule=hourly(zone))
+        book.work_all()
+
+    while book.clock.now() < start + 2 * DAY:
+        book.clock.advance(chance.choice([60, 90, 150]) * MINUTE)
+        with reading(chance.choice(hosts)):
+            if chance.random() < 0.5:
+                back = chance.choice([0, 0, 1, 2, 5]) * HOUR
+                newest = next(hourly(zone).before(book.clock.now() - back))
+                answer = book.ask(nominal_text("hour", newest.nominal, zone))
+                if isinstance(answer, Claim):
+                    book.complete(answer)
+            else:
+                book.work_all()
+
+    rows = sorted(book.rows("select window_start, window_end from duly_run where window_start is not null"))
+    assert [pair for pair in pairwise(rows) if pair[0][1] > pair[1][0]] == []
+
+
+@pytest.mark.parametrize("story", [1, 2, 9, 10, 15, 16, 19, 23, 30])
+@pytest.mark.parametrize("zone", [BEIRUT, "Africa/Cairo"])
+def test_edits_of_a_schedule_while_hosts_disagree_lose_no_time_and_work_none_twice(
     book: Book, releases: dict[str, Path], zone: str, story: int
 ) -> None:
     hosts = [releases[version] for version in ("2022e", "2022g", "2023b", "2023c", "2023d")]
@@ -244,7 +284,7 @@ def test_edits_of_a_schedule_while_hosts_disagree_come_to_an_end_and_work_no_tim
             book.work_all()
 
     rows = sorted(book.rows("select window_start, window_end from duly_run where window_start is not null"))
-    assert all(end <= next_start for (_, end), (next_start, _) in pairwise(rows))
+    assert [pair for pair in pairwise(rows) if pair[0][1] != pair[1][0]] == []
 
 
 def test_a_window_without_a_time_of_its_own_says_so_and_cannot_be_worked(book: Book, releases: dict[str, Path]) -> None:
@@ -260,10 +300,48 @@ def test_a_window_without_a_time_of_its_own_says_so_and_cannot_be_worked(book: B
     book.clock.set("2023-04-28T00:05:00Z")
     with reading(releases["2023d"]):
         assert book.work_all() == ["export:2023-04-28T02[Africa/Cairo]"]
+        window = book.store.read(window_of(book.store.read(by_window("export", "", "2023-04-28T01")), book.clock.now()))
         with pytest.raises(NotAllowed, match="nothing is left to work"):
             book.unskip("2023-04-28T01")
         assert isinstance(book.ask("2023-04-28T01"), RunSkipped)
-        (known, run, occurrence) = book.find("2023-04-28T01")
-        window = book.store.read(window_of_row(known, book.run(run), book.clock.now(), occurrence))
+        with pytest.raises(NotAllowed, match="nothing is left to work"):
+            book.unskip("2023-04-28T01")
 
-    assert (window.bounds, window.verdict.note) == (None, NO_TIME_LEFT)
+    assert (window.verdict.word, window.verdict.note) == ("skipped", NO_TIME_LEFT)
+
+
+def test_hosts_that_stay_away_for_a_week_lose_no_window_either(book: Book, releases: dict[str, Path]) -> None:
+    """Beirut's week of two times: the host with 2023b stays away until after the clocks of both show the same again."""
+    start = parse_instant("2023-03-25T00:00:00Z")
+    book.clock.set(start)
+    with reading(releases["2023c"]):
+        book.job(schedule=hourly(BEIRUT))
+        book.work_all()
+    for hours in (30, 31, 200):
+        with reading(releases["2023b" if hours == 31 else "2023c"]):
+            book.clock.set(start + hours * HOUR)
+            book.work_all()
+
+    book.clock.set(start + 40 * DAY)
+    with reading(releases["2023b"]):
+        book.work_all()
+        assert unsettled_by_the_rules_here(book, hourly(BEIRUT), start) == []
+        assert isinstance(book.poke(), Idle)
+    assert_tiled(windows(book, "export"))
+
+
+def test_a_window_that_the_rules_of_today_do_not_name_is_found_by_its_name(
+    book: Book, releases: dict[str, Path]
+) -> None:
+    book.clock.set("2023-03-25T22:30:00Z")
+    with reading(releases["2023b"]):
+        book.job(schedule=hourly(BEIRUT, gap="skip"))
+        book.clock.set("2023-03-25T23:00:00Z")
+        assert book.work_all() == ["export:2023-03-25T23[Asia/Beirut]", "export:2023-03-26T00[Asia/Beirut]"]
+
+    with reading(releases["2023c"]):
+        found = book.store.read(by_window("export", "", "2023-03-26T00"))
+        window = book.store.read(window_of(found, book.clock.now()))
+        assert isinstance(book.ask("2023-03-26T00"), AlreadyCompleted)
+
+    assert (str(window.key), window.verdict.word) == ("export:2023-03-26T00[Asia/Beirut]", "complete")

@@ -46,10 +46,7 @@ WINDOWS, OWED_ROOM, VERSIONS = "ledger/windows.py", "ledger/owed.py", "ledger/ve
 IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
 TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
 OWED = "tests/ledger/test_owed.py::test_"
-BY_THE_HOUR = (
-    "tests/ledger/test_rules.py::"
-    "test_hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_no_time_twice"
-)
+RULES = "tests/ledger/test_rules.py::test_"
 TX = "tests/work/test_run_tx.py::test_"
 
 MUTANTS = (
@@ -224,24 +221,29 @@ MUTANTS = (
         (TX + "after_sqlite_ended_the_transaction_nothing_more_can_be_written",),
     ),
     Mutant(
-        "what a host with other rules noted as opened is believed",
-        (Fault(OWED_ROOM, "await without_rows(series, await _passed_over(known, spell))", "[]"),),
-        (BY_THE_HOUR,),
+        "a window starts where the rules of today say",
+        (Fault(OWED_ROOM, "replace(occurrence, start=edge, end=end)", "replace(occurrence, end=end)"),),
+        (RULES + "hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_no_time_twice",),
     ),
     Mutant(
-        "a window is chained to the neighbours of today alone",
+        "a window is opened over one that was named under other rules",
+        (Fault(OWED_ROOM, "while place < len(spans) and", "while place < 0 and"),),
+        (RULES + "windows_that_are_named_while_hosts_disagree_are_not_worked_twice",),
+    ),
+    Mutant(
+        "a window that is named is chained to the neighbours of today alone",
         (Fault(WINDOWS, "   and window_start < :end and window_end > :start\n", "   and :start > :end\n"),),
-        (BY_THE_HOUR,),
+        (RULES + "windows_that_are_named_while_hosts_disagree_are_not_worked_twice",),
     ),
     Mutant(
-        "a new version counts as opened up to where it begins",
-        (Fault(VERSIONS, "min(since, earliest.due - 1)", "since"),),
-        ("tests/ledger/test_days_off.py::test_an_edit_of_the_days_off_loses_no_window",),
+        "every line begins a new version where the rules here have the seam",
+        (Fault(VERSIONS, "until=opening.until, next_due", "until=coming.since or 0, next_due"),),
+        (RULES + "edits_of_a_schedule_while_hosts_disagree_lose_no_time_and_work_none_twice",),
     ),
     Mutant(
-        "windows due at one instant are opened in two transactions",
-        (Fault(OWED_ROOM, " and following.due > batch[-1].due:", ":"),),
-        ("tests/ledger/test_days_off.py::test_windows_due_at_one_instant_are_opened_together",),
+        "a line begins with the newest of several windows that are due at once",
+        (Fault("ledger/register.py", "schedule.after(starts - 1), None)", "schedule.before(starts), None)"),),
+        ("tests/ledger/test_days_off.py::test_a_line_that_begins_when_several_windows_are_due_begins_with_the_oldest",),
     ),
     Mutant(
         "a lock that comes too late is kept",

@@ -11,8 +11,8 @@ from duly.schedule.calendar import make_calendar
 from duly.schedule.keys import nominal_text
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.spec import Schedule, cron, daily, every, hourly, monthly, yearly
-from duly.schedule.spells import Spell, due_after, due_before, find_nominal
-from duly.schedule.versions import edited, is_one_series, preview, repeated_name, seam_of, windows_after
+from duly.schedule.spells import Spell, due_after, due_before, find_nominal, windows_after
+from duly.schedule.versions import edited, is_one_series, preview, repeated_name, seam_of
 from duly.times import DAY, HOUR, duration_text, instant_text, parse_instant
 
 from .strategies import fires, instants, periods, zones

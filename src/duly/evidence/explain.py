@@ -256,7 +256,7 @@ def _of_owed(told: Explanation, at: Callable[[int], str]) -> list[str]:
     grace = grace_text(window)
     said = [f"It is late: it has been due for longer than its grace, {grace}."] if window.verdict.late else []
     if row is None and line is not None and line.opened_until is not None:
-        said.append(f"It has no row: of this job no window is open that came due after {at(line.opened_until)}.")
+        said.append(f"It has no row: of this job no window is open that ends after {at(line.opened_until)}.")
     if row is not None and row.retry_at is not None and row.retry_at > told.as_of:
         return [*said, f"So a poke takes it again from {at(row.retry_at)} on."]
     if told.newer is not None and (row is None or row.asked_at is None):

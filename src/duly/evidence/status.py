@@ -113,7 +113,7 @@ async def never_opened(known: Known, instant: int) -> Unopened:
         return Unopened(known, [], False)
     occurrences: list[Occurrence] = []
     for occurrence in due_before(await spells_of(known), instant):
-        if occurrence.due <= line.opened_until or len(occurrences) == LOOK_AT_MOST:
+        if occurrence.end <= line.opened_until or len(occurrences) == LOOK_AT_MOST:
             break
         occurrences.append(occurrence)
     more = len(occurrences) == LOOK_AT_MOST

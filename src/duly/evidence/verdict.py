@@ -11,6 +11,7 @@ from duly.errors import UnknownRun
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every
+from duly.ledger.owed import is_passed_over
 from duly.ledger.records import (
     JOB_COLUMNS,
     LEASES,
@@ -20,13 +21,13 @@ from duly.ledger.records import (
     VERSION_COLUMNS,
     Job,
     Known,
-    Line,
     Run,
     RunId,
     Series,
 )
 from duly.ledger.register import known_from_row
 from duly.ledger.take import ending_when_gone, gone
+from duly.ledger.windows import NO_TIME_LEFT
 from duly.records import record
 from duly.schedule.keys import RunKey
 from duly.times import HOUR, duration_text
@@ -183,10 +184,11 @@ def _after_attempts(row: Run) -> str:
     return f"{row.failures} failures, " if row.failures > 1 else ""
 
 
-def judge_absent(
-    job: Job, line: Line, series: Series, occurrence: Occurrence, skipped: str | None, instant: int
-) -> Verdict:
+def judge_absent(known: Known, occurrence: Occurrence, skipped: str | None, instant: int) -> Verdict:
     """What to say of a window without a row. Pure. `skipped` is the reason of the range that it lies in."""
+    line, series = known.line, known.series
+    assert line is not None
+    assert series is not None
     if skipped is not None:
         return Verdict(SKIPPED, note=skipped)
     if occurrence.off:
@@ -199,7 +201,9 @@ def judge_absent(
         return Verdict(NOT_OWED, note="before this line began")
     if line.ends is not None and occurrence.due >= line.ends:
         return Verdict(NOT_OWED, note="after this line ended")
-    if instant - occurrence.due <= grace_of(job, (occurrence.start, occurrence.end)):
+    if is_passed_over(known, occurrence):
+        return Verdict(SKIPPED, note=NO_TIME_LEFT)
+    if instant - occurrence.due <= grace_of(known.job, (occurrence.start, occurrence.end)):
         return Verdict(DUE, note="not yet started")
     return Verdict(MISSING, late=True, note="never started", verb="explain", unattended=True)
 
@@ -228,7 +232,6 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
     """The windows of these occurrences, judged, in their order."""
     if not occurrences:
         return []
-    assert known.line is not None
     assert known.series is not None
     series = known.series
     bounds = {"first": min(o.nominal for o in occurrences), "last": max(o.nominal for o in occurrences)}
@@ -242,7 +245,7 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
             windows.append(await window_of_row(known, row, instant, occurrence))
             continue
         skipped = next((why for first, beyond, why in ranges if first <= occurrence.nominal < beyond), None)
-        verdict = judge_absent(known.job, known.line, series, occurrence, skipped, instant)
+        verdict = judge_absent(known, occurrence, skipped, instant)
         run = RunId(series.id, occurrence.nominal)
         windows.append(Window(known, _key_in(known, series, run), run, occurrence, None, verdict))
     return windows

@@ -86,6 +86,12 @@ async def by_window(name: str, scope: str, window: str) -> Addressed:
         window = date_text(Zone(schedule.zone), await now(), DAYS_BACK[window])
     try:
         occurrence = lookup(await spells_of(known), window)
+    except WindowInvalid:
+        # By the rules of today there is none; those of before, or of another host, may have named one.
+        nominal = schedule.nominal_of(window)
+        if nominal is None or await look_newest(series.id, nominal) is None:
+            raise
+        return await _addressed(known, series, nominal, None, None)
     except (KeyInvalid, TimeInvalid) as e:
         newest = next(schedule.before(await now()), None)
         example = "" if newest is None else f"; write it like {nominal_text(series.grain, newest.nominal, series.zone)}"

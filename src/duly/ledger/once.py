@@ -34,7 +34,7 @@ from duly.ledger.take import (
     run_parameters,
     skipped_by_range,
 )
-from duly.ledger.windows import notice_drift, open_to_work
+from duly.ledger.windows import chained, notice_drift, open_to_work
 from duly.schedule.keys import RunKey
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ async def _once(
     if seen is None:
         if occurrence is not None and occurrence.off:
             raise RunSkipped(f"this window is skipped ({occurrence.off})")
-        if (cause := await open_to_work(known, run, occurrence, claimer.owner)) is not None:
+        if (cause := await open_to_work(known, run, await chained(known, run, occurrence), claimer.owner)) is not None:
             raise RunSkipped(f"this window is skipped ({cause})")
     seen_fence = 0 if seen is None else seen.fence
     won = await count(ONCE_IF_UNCHANGED, **written, payload=claimer.payload, seen_fence=seen_fence)

@@ -24,8 +24,8 @@ from duly.ledger.records import (
 )
 from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
 from duly.ledger.spells import find_nominal, spells_of
-from duly.ledger.take import end_gone, ending_when_gone, gone, look, run_parameters, seen_of, take
-from duly.ledger.windows import SKIP_IF_FREE, move, open_to_work
+from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
+from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
 from duly.records import record
 from duly.schedule.keys import RunKey
 from duly.schedule.occurrence import Occurrence
@@ -39,11 +39,6 @@ values (:series, :first, :beyond, :reason, {now}, :by)
     do update set to_nominal = excluded.to_nominal
  where duly_skipped.to_nominal < excluded.to_nominal
 """,
-)
-
-OPENED_UNTIL = Statement(
-    "opened_until",
-    "update duly_line set opened_until = :until, next_due = :next_due where id = :line and opened_until <= :until",
 )
 
 
@@ -141,9 +136,9 @@ async def claim_next(
     known = await declare(declared)
     if isinstance(known, (Refused, Misuse)):
         return known
+    known = await _held(known)
     instant = await now()
-    due = await owed(known, as_of=instant if as_of is None else as_of)
-    await write_down(known, due, declared.by)
+    known, due = await open_owed(known, instant if as_of is None else as_of, declared.by)
     rows = sorted(
         [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
         key=lambda run: (run.due or 0, run.series, run.nominal),
@@ -192,7 +187,27 @@ async def take_row(
     return await take(known, known.series, None, run.id, claimer, heed_retry_time=heed_retry_time)
 
 
-async def write_down(known: Known, due: Owed, by: str) -> None:
+async def _held(known: Known) -> Known:
+    """Hold the line; what is known of the job as it is now, for its schedule may have changed while we waited."""
+    assert known.line is not None
+    await hold_line(known)
+    found = await find(known.job.name, known.line.scope)
+    assert found is not None  # jobs and lines are never deleted
+    return found
+
+
+async def open_owed(known: Known, as_of: int, by: str) -> tuple[Known, Owed]:
+    """Look at what is owed of a line that is held, and write down what the policy makes of it."""
+    due = await owed(known, as_of=as_of)
+    if due.moved:
+        await move(known, due.moved, by)
+        known = await _held(known)
+        due = await owed(known, as_of=as_of)
+    await _write_down(known, due, by)
+    return known, due
+
+
+async def _write_down(known: Known, due: Owed, by: str) -> None:
     """Record what the policy decided: windows opened, rows skipped, a range where there are none."""
     assert known.line is not None
     assert known.series is not None
@@ -202,9 +217,7 @@ async def write_down(known: Known, due: Owed, by: str) -> None:
             await tell("skipped", run=run.id, by=by, detail=cause)
     for span in due.dropped:
         await count(SKIP_RANGE, series=known.series.id, first=span.first, beyond=span.beyond, reason=cause, by=by)
-    for run in due.moved:
-        await move(known, run, by)
     for occurrence in due.fresh:
         await open_to_work(known, _id(known, occurrence), occurrence, by)
-    if due.opened_until != known.line.opened_until:
+    if (due.opened_until, due.next_due) != (known.line.opened_until, known.line.next_due):
         await count(OPENED_UNTIL, line=known.line.id, until=due.opened_until, next_due=due.next_due)

@@ -1,7 +1,9 @@
 """Owed: what is owed of a line, and what its catch-up policy drops (DESIGN §5). Looks only.
 
-Occurrences that have come due since the line's windows were last opened, and the runs that are unsettled, less what the
-policy drops. The same function answers for `exec`, for `catch_up()` and for a daemon.
+Windows are opened in the order of their bounds, each from where the one before was left as it is stored, whatever the
+rules of the zone say today, or said there (I9). The line remembers that place. So what is owed are the windows that end
+after it and have come due, and the runs that are unsettled, less what the policy drops. The same function answers for
+`exec`, for `catch_up()` and for a daemon.
 """
 
 from __future__ import annotations
@@ -21,14 +23,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from duly.ledger.ask import Value
-
 # How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
 OPEN_AT_ONCE = 2_000
 
 # How far back the newest window that is worked is looked for: a calendar has a business day within 400 days, but a line
 # may have all its fires on days off.
 LONGEST_HOLIDAY = 410 * DAY
+
+# In nominals, which are two to a second: how far from a window's name that of another may lie that was opened over its
+# time. Each differs from UTC by at most a day, and is moved by new rules by no more.
+NEAR = 2 * (2 * RULES_MAY_MOVE) // SECOND
 
 UNSETTLED_OF_LINE = Statement(
     "unsettled_of_line",
@@ -45,9 +49,10 @@ select {RUN_COLUMNS}
 ROWS_BETWEEN = Statement(
     "rows_between",
     """
-select nominal
+select nominal, window_start, window_end
   from duly_run
  where series = :series and nominal between :first and :last and revision = 1
+ order by window_start
 """,
 )
 
@@ -62,19 +67,14 @@ select from_nominal, to_nominal
 
 NEWEST_DUE = Statement(
     "newest_due",
-    "select nominal from duly_run where series = :series and due <= :as_of order by due desc limit 1",
-)
-
-MADE_UNDER_OTHER_RULES = Statement(
-    "made_under_other_rules",
+    # The last of the newest names: where clocks are set back a name may come due after one that is higher.
     """
-select r.nominal
-  from duly_run r
-  join duly_zone_facts f on f.id = r.zone_facts
- where r.series = :series
-   and r.nominal >= (select max(n.nominal) from duly_run n where n.series = :series) - :near
-   and (f.release <> :release or f.source <> :source)
- limit 1
+select nominal
+  from (select nominal, due
+          from duly_run
+         where series = :series and due <= :as_of and window_start is not null
+         order by nominal desc limit 200) newest
+ order by due desc limit 1
 """,
 )
 
@@ -88,8 +88,20 @@ class Range:
 
 
 @record
+class Row:
+    """A window that has a row; None where it has no time of its own."""
+
+    nominal: int
+    start: int | None
+    end: int | None
+
+
+@record
 class Owed:
-    """What is owed at an instant: runs with a row, windows without one, what is dropped, and when more comes due."""
+    """What is owed at an instant: runs with a row, windows without one, what is dropped, and when more comes due.
+
+    `fresh` have the bounds that they are to be stored with. `opened_until` is where the next window will start.
+    """
 
     rows: list[Run]
     fresh: list[Occurrence]
@@ -98,16 +110,17 @@ class Owed:
     opened_until: int
     next_due: int | None
     moved: list[Run]  # opened ahead of time, not sealed yet, and the zone's rules mean something else now
+    more: bool = False  # windows have come due beyond those that one transaction opens
     newest: int | None = None  # the nominal of the newest that is due, where anything is unsettled or new
 
     @property
     def changes_the_ledger(self) -> bool:
-        return bool(self.fresh or self.dropped_rows or self.dropped or self.moved)
+        return bool(self.fresh or self.dropped_rows or self.dropped or self.moved or self.more)
 
 
 async def owed(known: Known, *, as_of: int) -> Owed:
-    """What is owed of a line at an instant."""
-    line = known.line
+    """What is owed of a line at an instant. Raises `NoSchedule` for a job without one."""
+    line, series = known.line, known.series
     assert line is not None
     open_ones = await every(UNSETTLED_OF_LINE, Run, line=line.id)
     unsettled = [run for run in open_ones if _due_by(run, as_of)]
@@ -115,27 +128,19 @@ async def owed(known: Known, *, as_of: int) -> Owed:
         # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.
         return Owed([], [], [], [], line.opened_until, line.next_due, [])
     spell = spell_in_force(known)
-    series = known.series
     assert series is not None
+    assert line.opened_until is not None  # it was seen under its schedule
     moved = [run for run in open_ones if not is_sealed(run, as_of) and await has_moved(known, run)]
     coming = _come_due(spell, line, series, known.job.catch_up, as_of)
-    fresh = await without_rows(series, coming.occurrences)
-    more = coming.next_due is not None and coming.next_due <= as_of
-    if not fresh and not coming.dropped and not more and series.zone != "UTC" and line.opened_until is not None:
-        # All have rows, maybe made under other rules. What is noted as opened must not pass them: no row would tell.
-        coming = replace(coming, until=line.opened_until)
-    passed_over = await without_rows(series, await _passed_over(known, spell))
-    newest = await _newest_nominal(spell, series, as_of)
-    if known.job.catch_up == "each":
-        return Owed(unsettled, [*passed_over, *fresh], [], [], coming.until, coming.next_due, moved, newest)
-    kept: list[Run] = []
-    dropped: list[Run] = []
-    for run in unsettled:
-        stays = _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)
-        (kept if stays else dropped).append(run)
-    fresh = [*(o for o in passed_over if o.nominal == newest), *fresh]
-    others = [Range(o.nominal, o.nominal + 1) for o in passed_over if o.nominal != newest]
-    return Owed(kept, fresh, dropped, [*others, *coming.dropped], coming.until, coming.next_due, moved, newest)
+    opening = await open_in_order(series, line.opened_until, coming)
+    next_due = None if coming.following is None else coming.following.due
+    more = next_due is not None and next_due <= as_of
+    newest = await _newest_nominal(known, spell, series, as_of)
+    kept, dropped = unsettled, []
+    if known.job.catch_up != "each":
+        kept = [run for run in unsettled if _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)]
+        dropped = [run for run in unsettled if run not in kept]
+    return Owed(kept, opening.fresh, dropped, coming.dropped, opening.until, next_due, moved, more, newest)
 
 
 def nothing_due_yet(known: Known, as_of: int) -> bool:
@@ -159,80 +164,82 @@ def _stays_owed(run: Run) -> bool:
     return run.state in (states.RUNNING, states.UNKNOWN) or run.waits_for_a_person or run.asked_at is not None
 
 
-async def _newest_nominal(spell: Spell, series: Series, as_of: int) -> int | None:
-    """The newest window that is due: of the version in force, else the last that an earlier version opened."""
+async def _newest_nominal(known: Known, spell: Spell, series: Series, as_of: int) -> int | None:
+    """The newest window that is due and has a time of its own: of the version in force, else the newest that has a row."""
     recent = takewhile(lambda o: o.due > as_of - LONGEST_HOLIDAY, spell.before(as_of))
     newest = next((o for o in recent if not o.off), None)
-    if newest is not None or spell.since is None:
-        return None if newest is None else newest.nominal
+    if newest is not None and not await passed_over(known, newest):
+        return newest.nominal
     return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
 
 
-async def _passed_over(known: Known, spell: Spell) -> list[Occurrence]:
-    """The windows due before the line's windows were last opened that the rules then, or there, did not have so early.
+async def passed_over(known: Known, occurrence: Occurrence) -> bool:
+    """Whether a window has no row, lies in no skipped range, and will get none."""
+    if not is_passed_over(known, occurrence):
+        return False
+    assert known.series is not None
+    named = {"series": known.series.id, "first": occurrence.nominal, "last": occurrence.nominal}
+    return not await every(ROWS_BETWEEN, Row, **named) and not await every(RANGES_BETWEEN, Range, **named)
 
-    Hosts get a release of the zone's rules at different times. One of them may note windows as opened until an instant at
-    which the rules of another have a window more; each looks back where a row near the newest was made under another release.
+
+def is_passed_over(known: Known, occurrence: Occurrence) -> bool:
+    """Whether a window that is owed gets no row, if it has none and lies in no skipped range. Pure.
+
+    It ends where windows of other names were opened already: its time is theirs. It takes hosts whose rules for the zone
+    differ, or an edit of the schedule in the hours when clocks change.
     """
-    line, series = known.line, known.series
-    assert line is not None
-    assert series is not None
-    if series.zone == "UTC" or line.opened_until is None or line.starts is None:
-        return []
-    from duly.schedule.facts import UNKNOWN, release_in_use  # needed in a zone that has rules
-
-    here = release_in_use(series.zone)
-    near = (
-        2 * (2 * RULES_MAY_MOVE) // SECOND
-    )  # in nominals, which are two to a second; one may differ from UTC by a day
-    told: dict[str, Value] = {"release": here.version, "source": here.source, "near": near}
-    other = await one(MADE_UNDER_OTHER_RULES, int, series=series.id, **told)
-    if other is None and here.version != UNKNOWN:
-        return []
-    until, since = line.opened_until, max(line.opened_until - RULES_MAY_MOVE, line.starts - 1)
-    coming = takewhile(lambda o: o.due <= until, spell.after(since))
-    return [o for o in coming if o.nominal >= series.horizon and not _ended(line, o.due)]
+    assert known.line is not None
+    assert known.version is not None
+    line = known.line
+    if line.opened_until is None or line.starts is None or occurrence.due < line.starts:
+        return False
+    return occurrence.end <= max(line.opened_until, known.version.effective_from)
 
 
 @record
-class _Coming:
-    occurrences: list[Occurrence]
+class Coming:
+    """Windows come due, in the order of their bounds. Those in `dropped` are not to be opened. `following` comes next."""
+
+    windows: list[Occurrence]
     dropped: list[Range]
-    until: int
-    next_due: int | None
+    following: Occurrence | None
 
 
-def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> _Coming:
-    """The occurrences due since the line's windows were opened, as far as the policy keeps them. Pure."""
-    since = line.opened_until if line.opened_until is not None else as_of
-    admitted = (o for o in spell.after(since) if o.nominal >= series.horizon)
+def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> Coming:
+    """The windows that have come due since the line's windows were opened, as far as the policy keeps them. Pure."""
+    assert line.opened_until is not None
+    admitted = (o for o in _until_end(line, spell.ending_after(line.opened_until)) if o.nominal >= series.horizon)
     first = next(admitted, None)
-    if first is None or first.due > as_of or _ended(line, first.due):
-        return _Coming([], [], since, None if first is None else first.due)
+    if first is None or first.due > as_of:
+        return Coming([], [], first)
     if policy == "each":
-        batch = [first]
-        following = next(admitted, None)
-        while following is not None and following.due <= as_of and not _ended(line, following.due):
-            # Where a calendar moves them several may be due at once: those are opened together, or some never.
-            if len(batch) >= OPEN_AT_ONCE and following.due > batch[-1].due:
-                break
-            batch.append(following)
-            following = next(admitted, None)
-        return _Coming(batch, [], batch[-1].due, None if following is None else following.due)
-    kept = newest_to_work((o for o in spell.before(as_of) if not _ended(line, o.due)), since)
-    dropped = dropped_ranges(spell, first, kept[0]) if first.due < kept[0].due else []
-    following = next(spell.after(kept[-1].due), None)
-    return _Coming(kept, dropped, kept[-1].due, None if following is None else following.due)
+        come = [first]
+        for occurrence in admitted:
+            if occurrence.due > as_of or len(come) == OPEN_AT_ONCE:
+                return Coming(come, [], occurrence)
+            come.append(occurrence)
+        return Coming(come, [], None)
+    by = as_of if line.ends is None else min(as_of, line.ends - 1)
+    kept = newest_to_work(spell.before(by), line.opened_until)
+    following = next(_until_end(line, spell.ending_after(kept[-1].end)), None)
+    if kept[0].start <= first.start:
+        return Coming(kept, [], following)
+    before = next(o for o in spell.before(kept[0].due) if o.end <= kept[0].start)
+    return Coming([before, *kept], dropped_ranges(spell, first, kept[0]), following)
+
+
+def _until_end(line: Line, occurrences: Iterator[Occurrence]) -> Iterator[Occurrence]:
+    return takewhile(lambda o: line.ends is None or o.due < line.ends, occurrences)
 
 
 def newest_to_work(newest_first: Iterator[Occurrence], since: int) -> list[Occurrence]:
-    """The newest window due after `since` that is no day off, with the days off after it; those alone where all are off.
+    """The newest window ending after `since` that is no day off, with the days off after it; those alone if all are off.
 
     Days off are skipped for a reason of their own, one by one. Looks no further back than `since`. Pure.
     """
     kept: list[Occurrence] = []
     for occurrence in newest_first:
-        if occurrence.due <= since:
+        if occurrence.end <= since:
             break
         kept.append(occurrence)
         if not occurrence.off:
@@ -241,20 +248,20 @@ def newest_to_work(newest_first: Iterator[Occurrence], since: int) -> list[Occur
 
 
 def dropped_ranges(spell: Spell, first: Occurrence, newest: Occurrence) -> list[Range]:
-    """Ranges of nominals over the windows due from `first` on and before `newest`, and over no other. Pure.
+    """Ranges of nominals over the windows from `first` on and before `newest`, and over no other. Pure.
 
-    In time windows are in the order of their due; in the night on which clocks go back that is not the order of their
-    nominals, and a range from 01:15 to 02:45 would speak for 02:00~2, which has not come yet. So ranges are cut at every
-    nominal of a window near their ends that is not dropped.
+    In the night on which clocks go back the order of windows in time is not the order of their nominals, and a range from
+    01:15 to 02:45 would speak for 02:00~2, which has not come yet. So ranges are cut at every nominal of a window near
+    their ends that is not dropped.
     """
     near = 2 * DAY
-    beginning = [first, *_due_within(spell, first.due, min(first.due + near, newest.due - 1))]
-    ending = _due_within(spell, max(beginning[-1].due, newest.due - near), newest.due - 1)
+    beginning = [first, *_windows_between(spell, first.end, min(first.end + near, newest.start))]
+    ending = _windows_between(spell, max(beginning[-1].end, newest.start - near), newest.start)
     dropped = sorted(o.nominal for o in (*beginning, *ending))
     others = [
-        *_due_within(spell, first.due - near, first.due - 1),
+        *_windows_between(spell, first.start - near, first.start),
         newest,
-        *_due_within(spell, newest.due, newest.due + near),
+        *_windows_between(spell, newest.end, newest.end + near),
     ]
     kept = sorted(o.nominal for o in others)
     ranges: list[Range] = []
@@ -266,23 +273,68 @@ def dropped_ranges(spell: Spell, first: Occurrence, newest: Occurrence) -> list[
     return ranges
 
 
-def _due_within(spell: Spell, after: int, until: int) -> list[Occurrence]:
-    return list(takewhile(lambda o: o.due <= until, spell.after(after)))
+def _windows_between(spell: Spell, ends_after: int, starts_before: int) -> list[Occurrence]:
+    return list(takewhile(lambda o: o.start < starts_before, spell.ending_after(ends_after)))
 
 
-def _ended(line: Line, due: int) -> bool:
-    return line.ends is not None and due >= line.ends
+# -- bounds -------------------------------------------------------------------------------------------------------------
 
 
-async def without_rows(series: Series, occurrences: list[Occurrence]) -> list[Occurrence]:
-    """Those that have no row yet (a person may have taken one by name) and lie in no skipped range."""
-    if not occurrences:
-        return []
-    bounds = {"first": min(o.nominal for o in occurrences), "last": max(o.nominal for o in occurrences)}
-    present = set(await every(ROWS_BETWEEN, int, series=series.id, **bounds))
-    ranges = await every(RANGES_BETWEEN, lambda *ends: ends, series=series.id, **bounds)
-    return [
-        o
-        for o in occurrences
-        if o.nominal not in present and not any(first <= o.nominal < beyond for first, beyond in ranges)
-    ]
+@record
+class Opening:
+    """Windows to be given their rows, with the bounds to store, and where the next one will start."""
+
+    fresh: list[Occurrence]
+    until: int
+
+
+async def open_in_order(series: Series, opened_until: int, coming: Coming) -> Opening:
+    """Those of the windows that have no row and lie in no skipped range, chained to what is stored around them."""
+    if not coming.windows:
+        return Opening([], opened_until)
+    names = [o.nominal for o in (*coming.windows, coming.following) if o is not None]
+    near = 0 if series.zone == "UTC" else NEAR  # the rules of UTC never change
+    span = {"first": min(names) - near, "last": max(names) + near}
+    rows = await every(ROWS_BETWEEN, Row, series=series.id, **span)
+    ranges = await every(RANGES_BETWEEN, Range, series=series.id, **span)
+    return chain(coming, opened_until, rows, [*ranges, *coming.dropped])
+
+
+def chain(coming: Coming, opened_until: int, rows: list[Row], ranges: list[Range]) -> Opening:
+    """Give windows their bounds: each from where the one before ends as it is stored, around all that is stored. Pure.
+
+    What no time is left for starts where it ends. The last one reaches to the next that has a row, whatever the rules of
+    today say in between.
+    """
+    named = {row.nominal: row for row in rows}
+    spans = [(row.start, row.end) for row in rows if row.start is not None and row.end is not None]
+    fresh: list[Occurrence] = []
+    edge, place = opened_until, 0
+    for occurrence in coming.windows:
+        row = named.get(occurrence.nominal)
+        if row is not None:
+            if row.start is not None and row.end is not None:
+                _reach(fresh, edge, row.start)
+                edge = max(edge, row.end)
+            continue
+        if any(span.first <= occurrence.nominal < span.beyond for span in ranges):
+            edge = max(edge, occurrence.end)
+            continue
+        while place < len(spans) and spans[place][0] <= edge:
+            edge = max(edge, spans[place][1])
+            place += 1
+        end = max(edge, occurrence.end)
+        if place < len(spans):
+            end = min(end, spans[place][0])  # what lies beyond it falls to the window after this one
+        fresh.append(replace(occurrence, start=edge, end=end))
+        edge = end
+    ahead = None if coming.following is None else named.get(coming.following.nominal)
+    if ahead is not None and ahead.start is not None:
+        _reach(fresh, edge, ahead.start)
+    return Opening(fresh, max(edge, *(o.end for o in fresh[-1:]), opened_until))
+
+
+def _reach(fresh: list[Occurrence], edge: int, start: int) -> None:
+    """Let the window that was given its bounds just before reach to one that has a row."""
+    if fresh and fresh[-1].end == edge < start:
+        fresh[-1] = replace(fresh[-1], end=start)

@@ -114,7 +114,7 @@ START_LINE = Statement(
     "start_line",
     """
 update duly_line
-   set starts = :starts, opened_until = :starts - 1, next_due = :starts
+   set starts = :starts, opened_until = :opened_until, next_due = :next_due
  where id = :line and starts is null
 """,
 )
@@ -381,8 +381,12 @@ async def _add_series(known: Known) -> None:
         return
     await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
     instant = await now()
-    newest = next(schedule_of(known.version).before(instant), None)
-    await count(START_LINE, line=known.line.id, starts=instant if newest is None else newest.due)
+    schedule = schedule_of(known.version)
+    newest = next(schedule.before(instant), None)
+    starts = instant if newest is None else newest.due
+    first = next(schedule.after(starts - 1), None)  # a calendar may make several due at once: then the oldest of them
+    opened_until, next_due = (starts, None) if first is None else (first.start, first.due)
+    await count(START_LINE, line=known.line.id, starts=starts, opened_until=opened_until, next_due=next_due)
 
 
 async def series_of(line: int, zone: str, grain: str) -> Series:

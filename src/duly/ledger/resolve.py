@@ -11,9 +11,10 @@ from duly.ledger import states
 from duly.ledger.ask import Statement, alive, count, now
 from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
+from duly.ledger.owed import passed_over
 from duly.ledger.records import Known, Run, RunId
 from duly.ledger.take import look, look_newest, run_parameters, seen_of, skipped_by_range
-from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, open_window
+from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, chained, open_window
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -210,6 +211,8 @@ async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: 
     seen = await look(run)
     if seen is not None and seen.state == states.SKIPPED and seen.cause == NO_TIME_LEFT:
         raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
+    if seen is None and occurrence is not None and await passed_over(known, occurrence):
+        raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
     if seen is None and await skipped_by_range(run.series, run.nominal) is not None:
         await _cut_out(run)
         await _open(known, run, occurrence)
@@ -241,7 +244,7 @@ async def reopen(run: RunId, word: Word) -> Run:
 
 
 async def _open(known: Known, run: RunId, occurrence: Occurrence | None) -> None:
-    if not await open_window(known, run, occurrence):
+    if not await open_window(known, run, await chained(known, run, occurrence)):
         raise BelowHorizon
 
 

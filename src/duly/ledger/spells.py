@@ -8,9 +8,19 @@ from __future__ import annotations
 from duly.ledger.ask import Statement, every
 from duly.ledger.records import VERSION_COLUMNS, Known, Version
 from duly.ledger.register import schedule_of, scheduled
-from duly.schedule.spells import Spell, due_after, due_before, find_nominal, lookup
+from duly.schedule.spells import Spell, due_after, due_before, find_nominal, lookup, windows_after
 
-__all__ = ["VERSIONS_OF", "Spell", "due_after", "due_before", "find_nominal", "lookup", "spell_in_force", "spells_of"]
+__all__ = [
+    "VERSIONS_OF",
+    "Spell",
+    "due_after",
+    "due_before",
+    "find_nominal",
+    "lookup",
+    "spell_in_force",
+    "spells_of",
+    "windows_after",
+]
 
 VERSIONS_OF = Statement(
     "versions_of", f"select {VERSION_COLUMNS} from duly_version v where v.job = :job order by v.number"

@@ -27,7 +27,8 @@ from duly.ledger.records import (
     RunId,
     Series,
 )
-from duly.ledger.windows import notice_drift, open_to_work
+from duly.ledger.windows import chained, notice_drift, open_to_work
+from duly.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ update duly_run
 
 LOCK_LINE = Statement(
     "lock_line",
-    # Overlap is judged on the line's row, locked first: what a rival noted there before us is seen, one after us waits.
+    # Overlap and bounds are judged on the line's row, locked first: what a rival noted there before us is seen, one after
+    # us waits.
     f"select {LINE_COLUMNS} from duly_line l where l.id = :line {{lock}}",
 )
 
@@ -248,6 +250,8 @@ async def take(
     due = seen.due if seen is not None else None if occurrence is None else occurrence.due
     if due is not None and due > await now():
         return NotDue(run, due)
+    if seen is None or not known.job.overlap:
+        known = await hold_line(known)
     in_the_way = await _in_the_way(known, run, due)
     if in_the_way is not None:  # not by its truth: Busy is falsy
         return in_the_way
@@ -259,7 +263,7 @@ async def take(
             await end_gone(seen)
             return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
     if seen is None:
-        cause = await open_to_work(known, run, occurrence, claimer.owner)
+        cause = await open_to_work(known, run, await chained(known, run, occurrence), claimer.owner)
         if cause is not None:
             return RunSkipped(f"this window was skipped ({cause}); `duly unskip` it to run it")
     else:
@@ -327,12 +331,18 @@ async def _in_the_way(known: Known, run: RunId, due: int | None) -> Busy | None:
     return None if known.job.overlap else await _end_or_respect_holder(known, run)
 
 
-async def _end_or_respect_holder(known: Known, run: RunId) -> Busy | None:
-    """Overlap is off: the run noted on the line must not be running, or its holder is gone and ends here."""
+async def hold_line(known: Known) -> Known:
+    """Hold the line's row to the end of the transaction; what is known, with the line as it is now."""
     assert known.line is not None
     line = await one(LOCK_LINE, Line, line=known.line.id)
     assert line is not None  # a line is never deleted
-    holder = line.holder
+    return replace(known, line=line)
+
+
+async def _end_or_respect_holder(known: Known, run: RunId) -> Busy | None:
+    """Overlap is off: the run noted on the line must not be running, or its holder is gone and ends here."""
+    assert known.line is not None
+    holder = known.line.holder
     if holder is None or holder == run:
         return None
     held = await look(holder)

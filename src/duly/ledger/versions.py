@@ -8,30 +8,27 @@ time across the change, and no old window is lost.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
 from duly.ledger.address import scopes_of
-from duly.ledger.ask import Statement, count, now
+from duly.ledger.ask import count, now
 from duly.ledger.events import tell
-from duly.ledger.open import write_down
-from duly.ledger.owed import owed, without_rows
+from duly.ledger.open import open_owed
+from duly.ledger.owed import Coming, open_in_order
 from duly.ledger.records import Known, RunId, Version
 from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
 from duly.ledger.spells import Spell, spell_in_force
-from duly.ledger.windows import open_to_work
+from duly.ledger.take import hold_line
+from duly.ledger.windows import OPENED_UNTIL, open_to_work
 from duly.records import record, replace
-from duly.schedule.spec import EARLIEST
-from duly.schedule.versions import repeated_name, seam_of, windows_after
+from duly.schedule.versions import repeated_name, seam_of
 from duly.times import instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
-
-OPENED_ANEW = Statement(
-    "opened_anew",
-    "update duly_line set opened_until = :until, next_due = :next_due where id = :line",
-)
 
 
 @record
@@ -69,14 +66,10 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Appli
     since, began = seam.since, seam.began
     number = version.number + 1
     coming = Spell(schedule, number, since, None)
-    first = next(windows_after([coming], since), None)
+    first = next(coming.ending_after(since), None)
     refuse_same_name([replace(spell, until=since), coming])
-    # A calendar may make a new window due before B, which is a bound of windows: nothing of it may count as opened.
-    earliest = next(coming.after(EARLIEST), None)
-    opened = since if earliest is None else min(since, earliest.due - 1)
-    next_due = min([occurrence.due for occurrence in (*began, earliest) if occurrence is not None], default=None)
     for known in lines:
-        await _open_begun(known, began, instant, opened=opened, next_due=next_due, by=by)
+        await _open_begun(known, coming, instant, by)
     await add_version(lines[0].job, schedule, number=number, effective_from=since, by=by, reason=reason)
     words = f"version {number} from {instant_text(since)}: {schedule.words()}"
     await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words)
@@ -120,22 +113,29 @@ def refuse_same_name(spells: list[Spell]) -> None:
         )
 
 
-async def _open_begun(
-    known: Known, began: list[Occurrence], instant: int, *, opened: int, next_due: int | None, by: str
-) -> None:
-    """Give the line's old windows their rows: what came due by the catch-up policy, then what has begun."""
+async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> None:
+    """Give the line's old windows their rows: what came due by the catch-up policy, then what has begun.
+
+    The next window of the line starts where the last of them ends as it is stored, which may not be B to the hour: B was
+    laid by the rules of the zone as they are here.
+    """
+    known = await hold_line(known)
     assert known.line is not None
     assert known.series is not None
     if known.line.opened_until is None:
         return
-    while True:
-        due = await owed(known, as_of=instant)
-        await write_down(known, due, by)
-        known = await _found(known.job.name, known.line.scope)
-        assert known.line is not None
-        assert known.series is not None
-        if due.next_due is None or due.next_due > instant:
-            break
-    for occurrence in await without_rows(known.series, began):
+    more = True
+    while more:
+        known, due = await open_owed(known, instant, by)
+        known = await hold_line(known)
+        more = due.more
+    assert known.line is not None
+    assert known.line.opened_until is not None
+    assert known.series is not None
+    begun = list(takewhile(lambda o: o.start <= instant, spell_in_force(known).ending_after(known.line.opened_until)))
+    opening = await open_in_order(known.series, known.line.opened_until, Coming(begun, [], None))
+    for occurrence in opening.fresh:
         await open_to_work(known, RunId(known.series.id, occurrence.nominal), occurrence, by)
-    await count(OPENED_ANEW, line=known.line.id, until=opened, next_due=next_due)
+    first = next(coming.ending_after(opening.until), None)
+    next_due = None if first is None else first.due
+    await count(OPENED_UNTIL, line=known.line.id, until=opening.until, next_due=next_due)

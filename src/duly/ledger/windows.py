@@ -11,8 +11,8 @@ from __future__ import annotations
 from duly.ledger.ask import Statement, count, every, one
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.spells import Spell, find_nominal, spells_of
-from duly.records import record
+from duly.ledger.spells import find_nominal, spells_of, windows_after
+from duly.records import record, replace
 from duly.times import DAY, SECOND, instant_text
 
 TYPE_CHECKING = False
@@ -77,8 +77,13 @@ values (:zone, :release, :source, :fingerprint)
 """,
 )
 
-
 FINGERPRINT = Statement("fingerprint", "select fingerprint from duly_zone_facts where id = :facts")
+
+OPENED_UNTIL = Statement(
+    "opened_until",
+    # Only under the lock of the line's row: it says where the next window starts.
+    "update duly_line set opened_until = :until, next_due = :next_due where id = :line",
+)
 
 SKIP_IF_FREE = Statement(
     "skip_if_free",
@@ -107,7 +112,8 @@ VOID_IF_UNSEALED = Statement(
     "void_if_unsealed",
     """
 update duly_run
-   set was = state, state = {to}, settled_at = {now}, cause = :cause
+   set was = state, state = {to}, settled_at = {now}, cause = :cause,
+       window_start = cast(:window_start as bigint), window_end = cast(:window_end as bigint)
  where series = :series and nominal = :nominal and revision = 1
    and state in {from} and fence = 0 and window_end > {now}
 """,
@@ -132,11 +138,11 @@ class _Stored:
 
 
 async def open_window(known: Known, run: RunId, occurrence: Occurrence | None) -> bool:
-    """Give a window its row. False: it has one, or lies below the horizon.
+    """Give a window its row, with the bounds that the occurrence has. False: it has one, or lies below the horizon.
 
     Without an occurrence the run has no window: it is ad hoc, or of a job without a schedule.
     """
-    return await _add(run, await _describe(known, run, occurrence))
+    return await _add(run, await _describe(known, occurrence))
 
 
 async def open_to_work(known: Known, run: RunId, occurrence: Occurrence | None, by: str) -> str | None:
@@ -144,7 +150,7 @@ async def open_to_work(known: Known, run: RunId, occurrence: Occurrence | None, 
 
     There is no hole where nothing is worked, but a run that says why: of a day off, or with no time of its own.
     """
-    described = await _describe(known, run, occurrence)
+    described = await _describe(known, occurrence)
     cause = None
     if occurrence is not None:
         cause = occurrence.off or (NO_TIME_LEFT if described["window_start"] is None else None)
@@ -164,35 +170,43 @@ _NOTHING_KNOWN: dict[str, Value] = dict.fromkeys(
 )
 
 
-async def _describe(known: Known, run: RunId, occurrence: Occurrence | None) -> dict[str, Value]:
+async def _describe(known: Known, occurrence: Occurrence | None) -> dict[str, Value]:
     if occurrence is None:
         return _NOTHING_KNOWN
-    spells = await spells_of(known)
-    bounds: Bounds | None = Bounds(occurrence.start, occurrence.end)
-    facts = None
     assert known.version is not None  # it has an occurrence
-    if known.version.zone != "UTC":  # whose rules never change
-        bounds = await chained(spells, run, occurrence)
-        facts = None if bounds is None else await zone_facts(known.version.zone, bounds)
+    bounds = Bounds(occurrence.start, occurrence.end) if occurrence.start < occurrence.end else None
+    facts = None
+    if bounds is not None and known.version.zone != "UTC":  # whose rules never change
+        facts = await zone_facts(known.version.zone, bounds)
     return {
         "due": occurrence.due,
         "window_start": None if bounds is None else bounds.start,
         "window_end": None if bounds is None else bounds.end,
         "resolution": occurrence.resolution,
-        "version": next((spell.version for spell in reversed(spells) if spell.has(occurrence)), known.version.number),
+        "version": await _version_of(known, occurrence),
         "zone_facts": facts,
     }
 
 
-async def chained(spells: list[Spell], run: RunId, occurrence: Occurrence) -> Bounds | None:
-    """The bounds of a window between its neighbours as they are stored; None where they leave it no time.
+async def _version_of(known: Known, occurrence: Occurrence) -> int:
+    assert known.version is not None
+    spells = await spells_of(known)
+    if len(spells) == 1:
+        return known.version.number
+    return next((s.version for s in reversed(spells) if s.find(occurrence.nominal) is not None), known.version.number)
+
+
+async def chained(known: Known, run: RunId, occurrence: Occurrence | None) -> Occurrence | None:
+    """The window of a run that is named, between its neighbours as they are stored. It starts where it ends if they leave
+    it no time.
 
     Between those that the rules of today name, and around every other that is stored near it: rules of before may have
     named a window that is none today.
     """
-    from duly.schedule.versions import windows_after  # needed where a window is opened in a zone that has rules
-
-    # By bounds, not by due times: on a calendar several windows may be due at once, or before they end.
+    if occurrence is None or known.version is None or known.version.zone == "UTC":
+        return occurrence
+    assert known.line is not None
+    spells = await spells_of(known)
     start, end = occurrence.start, occurrence.end
     before = next(windows_after(spells, start - 1), None)
     while before is not None and (earlier := await _stored(run.series, before.nominal)) is not None:
@@ -204,18 +218,22 @@ async def chained(spells: list[Spell], run: RunId, occurrence: Occurrence) -> Bo
         before = next(windows_after(spells, start - 1), None)
         if before is not None and before.start >= start:
             break  # at a seam: by the rules of today nothing ends there
+    else:
+        opened = known.line.opened_until
+        if opened is not None and before is not None and before.end <= opened < end:
+            start = opened  # the one before was passed over: this is the first that is not open yet
     after = next(windows_after(spells, end), None)
     later = None if after is None else await _stored(run.series, after.nominal)
     if later is not None and later.start is not None:
         end = later.start
-    near = 2 * (end - start + RULES_MAY_MOVE) // SECOND
+    near = 2 * (max(end - start, 0) + RULES_MAY_MOVE) // SECOND
     span = {"first": run.nominal - near, "last": run.nominal + near, "start": start, "end": end}
     for other in await every(OVERLAPPING, Bounds, series=run.series, nominal=run.nominal, **span):
         if other.start <= start:
             start = max(start, other.end)
         else:
             end = min(end, other.start)  # what lies beyond the other falls to the window after this one
-    return Bounds(start, end) if start < end else None
+    return replace(occurrence, start=start, end=max(start, end))
 
 
 async def _stored(series: int, nominal: int) -> _Stored | None:
@@ -261,19 +279,40 @@ async def has_moved(known: Known, run: Run) -> bool:
     return await one(FINGERPRINT, str, facts=run.zone_facts) != here.fingerprint
 
 
-async def move(known: Known, run: Run, by: str) -> None:
-    """Resolve a window that is not sealed anew, or void it where the rules have no such time any more; with an event."""
-    occurrence = find_nominal(await spells_of(known), run.nominal)
+async def move(known: Known, moved: list[Run], by: str) -> None:
+    """Resolve windows that are not sealed anew, or void those whose time the rules have no more; with an event each.
+
+    Time stays in one piece: bounds move between two of them, and at the end of the last window that is open, nowhere else.
+    """
+    spells = await spells_of(known)
+    assert known.line is not None
+    moved_to: dict[int, int] = {}  # ends, as they were and as they are
+    for run in sorted(moved, key=lambda run: run.window_start or 0):
+        assert run.window_start is not None
+        assert run.window_end is not None
+        is_last = run.window_end == known.line.opened_until
+        occurrence = find_nominal(spells, run.nominal)
+        start, end = moved_to.get(run.window_start, run.window_start), run.window_end
+        if is_last or any(other.window_start == end for other in moved):
+            end = start if occurrence is None else max(start, occurrence.end)
+        moved_to[run.window_end] = end
+        await _resolve_anew(known, run, start, end, occurrence, by)
+        if is_last:
+            await count(OPENED_UNTIL, line=known.line.id, until=end, next_due=known.line.next_due)
+
+
+async def _resolve_anew(known: Known, run: Run, start: int, end: int, occurrence: Occurrence | None, by: str) -> None:
     named = {"series": run.series, "nominal": run.nominal}
-    moved = await _describe(known, run.id, occurrence)
-    if occurrence is None or moved["window_start"] is None:
+    if occurrence is None or start == end:
         cause = "no such time under the zone's rules of today" if occurrence is None else NO_TIME_LEFT
-        if await count(VOID_IF_UNSEALED, **named, cause=cause):
+        bounds = (
+            {"window_start": None, "window_end": None} if start == end else {"window_start": start, "window_end": end}
+        )
+        if await count(VOID_IF_UNSEALED, **named, **bounds, cause=cause):
             await tell("skipped", run=run.id, by=by, detail=cause)
-        return
-    if await count(MOVE_IF_UNSEALED, **named, **moved):
+    elif await count(MOVE_IF_UNSEALED, **named, **await _describe(known, replace(occurrence, start=start, end=end))):
         before = f"{instant_text(run.window_start or 0)}..{instant_text(run.window_end or 0)}"
-        detail = f"window {before} → {instant_text(occurrence.start)}..{instant_text(occurrence.end)}"
+        detail = f"window {before} → {instant_text(start)}..{instant_text(end)}"
         await tell("window_moved", run=run.id, by=by, detail=detail)
 
 

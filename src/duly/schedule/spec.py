@@ -160,6 +160,17 @@ class Schedule:
             raise self._no_such_window(text, self._edge(nominal))
         return found
 
+    def nominal_of(self, text: str) -> int | None:
+        """The nominal that a name stands for, whether the schedule has it or not; None for an instant or another grain.
+
+        Raises `KeyInvalid` for what cannot be read.
+        """
+        wanted = self._without_zone(text.strip())
+        if _is_instant(wanted):
+            return None
+        grain, nominal, _ = parse_nominal(wanted, self.grain)
+        return nominal if grain == self.grain else None
+
     def _on_calendar(self, found: Occurrence) -> Occurrence:
         from duly.schedule.calendar import on_calendar
 

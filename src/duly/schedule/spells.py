@@ -65,10 +65,35 @@ class Spell:
             if self.has(occurrence):
                 yield self.clipped(occurrence)
 
+    def ending_after(self, instant: int) -> Iterator[Occurrence]:
+        """The spell's windows that end after this instant, in order of their bounds: they tile time.
+
+        In this order they also come due. Whether they are due by then is another question, which `after` answers.
+        """
+        schedule = self.schedule
+        plain = _due_at_end(schedule)
+        for found in plain.after(instant if self.since is None else max(instant, self.since)):
+            if self.until is not None and found.end > self.until:
+                return
+            occurrence = found if plain is schedule else schedule.find(found.nominal)
+            assert occurrence is not None  # neither a calendar nor a wall clock of work takes a window away
+            yield self.clipped(occurrence)
+
     def find(self, nominal: int) -> Occurrence | None:
         """The spell's window of this nominal, or None."""
         found = self.schedule.find(nominal)
         return self.clipped(found) if found is not None and self.has(found) else None
+
+
+def _due_at_end(schedule: Schedule) -> Schedule:
+    """The schedule with the same windows, due when they end."""
+    return schedule if schedule.at is None and schedule.calendar is None else replace(schedule, at=None, calendar=None)
+
+
+def windows_after(spells: list[Spell], instant: int) -> Iterator[Occurrence]:
+    """The windows that end after an instant, in order of their bounds, whichever version answers for them."""
+    for spell in spells:
+        yield from spell.ending_after(instant)
 
 
 def due_after(spells: list[Spell], instant: int) -> Iterator[Occurrence]:

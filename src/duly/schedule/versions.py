@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from duly.records import record, replace
 from duly.schedule.keys import nominal_text
-from duly.schedule.spells import Spell
+from duly.schedule.spells import Spell, windows_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
@@ -77,32 +75,9 @@ def is_one_series(one: Schedule, other: Schedule) -> bool:
 def _last_of(spell: Spell) -> Occurrence | None:
     """The last window of a spell that has ended; None if it has none."""
     assert spell.until is not None
-    found = next(_plain(spell.schedule).before(spell.until), None)
+    plain = replace(spell.schedule, at=None, calendar=None)
+    found = next(plain.before(spell.until), None)
     return found if found is not None and spell.has(found) else None
-
-
-# -- windows by their bounds ---------------------------------------------------------------------------------------------
-
-
-def windows_after(spells: list[Spell], instant: int) -> Iterator[Occurrence]:
-    """The windows that end after an instant, in order of their bounds, whichever version answers for them: they tile time.
-
-    Whether they are due by then is another question, which `due_after` answers.
-    """
-    for spell in spells:
-        schedule = spell.schedule
-        plain = _plain(schedule)
-        for found in plain.after(instant if spell.since is None else max(instant, spell.since)):
-            if spell.until is not None and found.end > spell.until:
-                break
-            occurrence = found if plain is schedule else schedule.find(found.nominal)
-            assert occurrence is not None  # neither a calendar nor a wall clock of work takes a window away
-            yield spell.clipped(occurrence)
-
-
-def _plain(schedule: Schedule) -> Schedule:
-    """The schedule with the same windows, due when they end."""
-    return schedule if schedule.at is None and schedule.calendar is None else replace(schedule, at=None, calendar=None)
 
 
 # -- preview -------------------------------------------------------------------------------------------------------------

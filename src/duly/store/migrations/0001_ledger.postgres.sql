@@ -65,8 +65,8 @@ create table duly.line (
     scope           text    not null,
     starts          bigint,                  -- nothing due before it is owed; null: not yet seen under a schedule
     ends            bigint,                  -- nothing due at or after it is owed; null: no end
-    opened_until    bigint,                  -- every window due until then has a row, or lies in a skipped range
-    next_due        bigint,                  -- the first occurrence after opened_until is due then
+    opened_until    bigint,                  -- the last window that was opened ends there; the next one starts there
+    next_due        bigint,                  -- the first window that ends after opened_until is due then
     holder_series   bigint,                  -- the run that holds the line (no overlap)
     holder_nominal  bigint,
     holder_revision bigint,

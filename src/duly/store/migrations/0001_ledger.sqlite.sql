@@ -71,8 +71,8 @@ create table duly_line (
     scope           text    not null,
     starts          integer,                  -- nothing due before it is owed; null: not yet seen under a schedule
     ends            integer,                  -- nothing due at or after it is owed; null: no end
-    opened_until    integer,                  -- every window due until then has a row, or lies in a skipped range
-    next_due        integer,                  -- the first occurrence after opened_until is due then
+    opened_until    integer,                  -- the last window that was opened ends there; the next one starts there
+    next_due        integer,                  -- the first window that ends after opened_until is due then
     holder_series   integer,                  -- the run that holds the line (no overlap)
     holder_nominal  integer,
     holder_revision integer,
