@@ -43,6 +43,7 @@ class Mutant(NamedTuple):
 
 COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
 WINDOWS, OWED_ROOM, VERSIONS = "ledger/windows.py", "ledger/owed.py", "ledger/versions.py"
+BOUNDS = "ledger/bounds.py"
 IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
 TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
 OWED = "tests/ledger/test_owed.py::test_"
@@ -222,17 +223,17 @@ MUTANTS = (
     ),
     Mutant(
         "a window starts where the rules of today say",
-        (Fault(OWED_ROOM, "replace(occurrence, start=edge, end=end)", "replace(occurrence, end=end)"),),
+        (Fault(BOUNDS, "replace(occurrence, start=edge, end=end)", "replace(occurrence, end=end)"),),
         (RULES + "hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_no_time_twice",),
     ),
     Mutant(
         "a window is opened over one that was named under other rules",
-        (Fault(OWED_ROOM, "while place < len(spans) and", "while place < 0 and"),),
+        (Fault(BOUNDS, "while place < len(spans) and", "while place < 0 and"),),
         (RULES + "windows_that_are_named_while_hosts_disagree_are_not_worked_twice",),
     ),
     Mutant(
         "a window that is named is chained to the neighbours of today alone",
-        (Fault(WINDOWS, "   and window_start < :end and window_end > :start\n", "   and :start > :end\n"),),
+        (Fault(BOUNDS, "   and window_start < :end and window_end > :start\n", "   and :start > :end\n"),),
         (RULES + "windows_that_are_named_while_hosts_disagree_are_not_worked_twice",),
     ),
     Mutant(

@@ -11,7 +11,7 @@ from duly.errors import UnknownRun
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every
-from duly.ledger.owed import is_passed_over
+from duly.ledger.bounds import is_passed_over
 from duly.ledger.records import (
     JOB_COLUMNS,
     LEASES,

@@ -21,6 +21,7 @@ from duly.errors import (
 from duly.ledger import states
 from duly.ledger.address import find_revision
 from duly.ledger.ask import Statement, count, now
+from duly.ledger.bounds import chained
 from duly.ledger.complete import RECORD_END_OR_RAISE
 from duly.ledger.named import about, place_of
 from duly.ledger.records import Claimer, Known, Run, RunId
@@ -34,7 +35,7 @@ from duly.ledger.take import (
     run_parameters,
     skipped_by_range,
 )
-from duly.ledger.windows import chained, notice_drift, open_to_work
+from duly.ledger.windows import notice_drift, open_to_work
 from duly.schedule.keys import RunKey
 
 TYPE_CHECKING = False

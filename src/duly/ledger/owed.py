@@ -12,12 +12,13 @@ from itertools import takewhile
 
 from duly.ledger import states
 from duly.ledger.ask import Statement, every, one
+from duly.ledger.bounds import RULES_MAY_MOVE, Coming, Range, open_in_order, passed_over
 from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Line, Run, Series
 from duly.ledger.spells import Spell, spell_in_force
-from duly.ledger.windows import RULES_MAY_MOVE, has_moved, is_sealed
-from duly.records import record, replace
+from duly.ledger.windows import has_moved, is_sealed
+from duly.records import record
 from duly.schedule.occurrence import Occurrence
-from duly.times import DAY, SECOND
+from duly.times import DAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ OPEN_AT_ONCE = 2_000
 # may have all its fires on days off.
 LONGEST_HOLIDAY = 410 * DAY
 
-# In nominals, which are two to a second: how far from a window's name that of another may lie that was opened over its
-# time. Each differs from UTC by at most a day, and is moved by new rules by no more.
-NEAR = 2 * (2 * RULES_MAY_MOVE) // SECOND
-
 UNSETTLED_OF_LINE = Statement(
     "unsettled_of_line",
     f"""
@@ -43,25 +40,6 @@ select {RUN_COLUMNS}
   {LEASES}
  where s.line = :line and r.state in {{unsettled}}
  order by r.due, r.series, r.nominal
-""",
-)
-
-ROWS_BETWEEN = Statement(
-    "rows_between",
-    """
-select nominal, window_start, window_end
-  from duly_run
- where series = :series and nominal between :first and :last and revision = 1
- order by window_start
-""",
-)
-
-RANGES_BETWEEN = Statement(
-    "ranges_between",
-    """
-select from_nominal, to_nominal
-  from duly_skipped
- where series = :series and from_nominal <= :last and to_nominal > :first
 """,
 )
 
@@ -77,23 +55,6 @@ select nominal
  order by due desc limit 1
 """,
 )
-
-
-@record
-class Range:
-    """Half-open, in nominals."""
-
-    first: int
-    beyond: int
-
-
-@record
-class Row:
-    """A window that has a row; None where it has no time of its own."""
-
-    nominal: int
-    start: int | None
-    end: int | None
 
 
 @record
@@ -173,38 +134,6 @@ async def _newest_nominal(known: Known, spell: Spell, series: Series, as_of: int
     return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
 
 
-async def passed_over(known: Known, occurrence: Occurrence) -> bool:
-    """Whether a window has no row, lies in no skipped range, and will get none."""
-    if not is_passed_over(known, occurrence):
-        return False
-    assert known.series is not None
-    named = {"series": known.series.id, "first": occurrence.nominal, "last": occurrence.nominal}
-    return not await every(ROWS_BETWEEN, Row, **named) and not await every(RANGES_BETWEEN, Range, **named)
-
-
-def is_passed_over(known: Known, occurrence: Occurrence) -> bool:
-    """Whether a window that is owed gets no row, if it has none and lies in no skipped range. Pure.
-
-    It ends where windows of other names were opened already: its time is theirs. It takes hosts whose rules for the zone
-    differ, or an edit of the schedule in the hours when clocks change.
-    """
-    assert known.line is not None
-    assert known.version is not None
-    line = known.line
-    if line.opened_until is None or line.starts is None or occurrence.due < line.starts:
-        return False
-    return occurrence.end <= max(line.opened_until, known.version.effective_from)
-
-
-@record
-class Coming:
-    """Windows come due, in the order of their bounds. Those in `dropped` are not to be opened. `following` comes next."""
-
-    windows: list[Occurrence]
-    dropped: list[Range]
-    following: Occurrence | None
-
-
 def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> Coming:
     """The windows that have come due since the line's windows were opened, as far as the policy keeps them. Pure."""
     assert line.opened_until is not None
@@ -275,66 +204,3 @@ def dropped_ranges(spell: Spell, first: Occurrence, newest: Occurrence) -> list[
 
 def _windows_between(spell: Spell, ends_after: int, starts_before: int) -> list[Occurrence]:
     return list(takewhile(lambda o: o.start < starts_before, spell.ending_after(ends_after)))
-
-
-# -- bounds -------------------------------------------------------------------------------------------------------------
-
-
-@record
-class Opening:
-    """Windows to be given their rows, with the bounds to store, and where the next one will start."""
-
-    fresh: list[Occurrence]
-    until: int
-
-
-async def open_in_order(series: Series, opened_until: int, coming: Coming) -> Opening:
-    """Those of the windows that have no row and lie in no skipped range, chained to what is stored around them."""
-    if not coming.windows:
-        return Opening([], opened_until)
-    names = [o.nominal for o in (*coming.windows, coming.following) if o is not None]
-    near = 0 if series.zone == "UTC" else NEAR  # the rules of UTC never change
-    span = {"first": min(names) - near, "last": max(names) + near}
-    rows = await every(ROWS_BETWEEN, Row, series=series.id, **span)
-    ranges = await every(RANGES_BETWEEN, Range, series=series.id, **span)
-    return chain(coming, opened_until, rows, [*ranges, *coming.dropped])
-
-
-def chain(coming: Coming, opened_until: int, rows: list[Row], ranges: list[Range]) -> Opening:
-    """Give windows their bounds: each from where the one before ends as it is stored, around all that is stored. Pure.
-
-    What no time is left for starts where it ends. The last one reaches to the next that has a row, whatever the rules of
-    today say in between.
-    """
-    named = {row.nominal: row for row in rows}
-    spans = [(row.start, row.end) for row in rows if row.start is not None and row.end is not None]
-    fresh: list[Occurrence] = []
-    edge, place = opened_until, 0
-    for occurrence in coming.windows:
-        row = named.get(occurrence.nominal)
-        if row is not None:
-            if row.start is not None and row.end is not None:
-                _reach(fresh, edge, row.start)
-                edge = max(edge, row.end)
-            continue
-        if any(span.first <= occurrence.nominal < span.beyond for span in ranges):
-            edge = max(edge, occurrence.end)
-            continue
-        while place < len(spans) and spans[place][0] <= edge:
-            edge = max(edge, spans[place][1])
-            place += 1
-        end = max(edge, occurrence.end)
-        if place < len(spans):
-            end = min(end, spans[place][0])  # what lies beyond it falls to the window after this one
-        fresh.append(replace(occurrence, start=edge, end=end))
-        edge = end
-    ahead = None if coming.following is None else named.get(coming.following.nominal)
-    if ahead is not None and ahead.start is not None:
-        _reach(fresh, edge, ahead.start)
-    return Opening(fresh, max(edge, *(o.end for o in fresh[-1:]), opened_until))
-
-
-def _reach(fresh: list[Occurrence], edge: int, start: int) -> None:
-    """Let the window that was given its bounds just before reach to one that has a row."""
-    if fresh and fresh[-1].end == edge < start:
-        fresh[-1] = replace(fresh[-1], end=start)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from duly.errors import BelowHorizon, NotAllowed
 from duly.ledger import states
 from duly.ledger.ask import Statement, alive, count, now
+from duly.ledger.bounds import chained, passed_over
 from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
-from duly.ledger.owed import passed_over
 from duly.ledger.records import Known, Run, RunId
 from duly.ledger.take import look, look_newest, run_parameters, seen_of, skipped_by_range
-from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, chained, open_window
+from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, open_window
 from duly.records import record
 
 TYPE_CHECKING = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from duly.errors import BelowHorizon, OutcomeUnknown, PayloadConflict, Refused, RunFailed, RunSkipped
 from duly.ledger import contracts, states
 from duly.ledger.ask import Statement, alive, count, now, one
+from duly.ledger.bounds import chained
 from duly.ledger.contracts import Ending, Terms
 from duly.ledger.events import tell
 from duly.ledger.records import (
@@ -27,7 +28,7 @@ from duly.ledger.records import (
     RunId,
     Series,
 )
-from duly.ledger.windows import chained, notice_drift, open_to_work
+from duly.ledger.windows import notice_drift, open_to_work
 from duly.records import replace
 
 TYPE_CHECKING = False

@@ -13,9 +13,9 @@ from itertools import takewhile
 from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
 from duly.ledger.address import scopes_of
 from duly.ledger.ask import count, now
+from duly.ledger.bounds import Coming, open_in_order
 from duly.ledger.events import tell
 from duly.ledger.open import open_owed
-from duly.ledger.owed import Coming, open_in_order
 from duly.ledger.records import Known, RunId, Version
 from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
 from duly.ledger.spells import Spell, spell_in_force

@@ -1,27 +1,23 @@
 """Windows: the row that a window is given, once, with all that is known of it.
 
-Bounds are computed by whoever opens a window, and adopted by everyone after (I8). A new window is chained to its
-neighbours as they are stored: it starts where the one before ends, and ends where the one after starts, whatever the rules
-of the zone say today (I9). What it was computed from, the release of the zone's rules and their fingerprint, is kept
-beside it.
+Its bounds are computed by whoever opens it (`bounds`), and adopted by everyone after (I8). What they were computed from,
+the release of the zone's rules and their fingerprint, is kept beside them.
 """
 
 from __future__ import annotations
 
-from duly.ledger.ask import Statement, count, every, one
+from duly.ledger.ask import Statement, count, one
+from duly.ledger.bounds import Bounds
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.spells import find_nominal, spells_of, windows_after
-from duly.records import record, replace
-from duly.times import DAY, SECOND, instant_text
+from duly.ledger.spells import find_nominal, spells_of
+from duly.records import replace
+from duly.times import instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.ask import Value
     from duly.schedule.occurrence import Occurrence
-
-# How far a new release of a zone's rules may move a time: no zone has ever moved by more than a day.
-RULES_MAY_MOVE = 2 * DAY
 
 NO_TIME_LEFT = "its time lies in windows that were opened under other rules of the zone"
 
@@ -36,26 +32,6 @@ select s.id, :nominal, 1, 'open', 0, cast(:due as bigint), cast(:window_start as
   from duly_series s
  where s.id = :series and s.horizon <= :nominal {share}
     on conflict do nothing
-""",
-)
-
-BOUNDS_OF = Statement(
-    "bounds_of",
-    """
-select window_start, window_end
-  from duly_run
- where series = :series and nominal = :nominal and revision = 1
-""",
-)
-
-OVERLAPPING = Statement(
-    "overlapping",
-    """
-select window_start, window_end
-  from duly_run
- where series = :series and nominal between :first and :last and nominal <> :nominal and revision = 1
-   and window_start < :end and window_end > :start
- order by window_start
 """,
 )
 
@@ -121,22 +97,6 @@ update duly_run
 )
 
 
-@record
-class Bounds:
-    """A window in time, [start, end)."""
-
-    start: int
-    end: int
-
-
-@record
-class _Stored:
-    """The bounds of a row; None where it has no time of its own."""
-
-    start: int | None
-    end: int | None
-
-
 async def open_window(known: Known, run: RunId, occurrence: Occurrence | None) -> bool:
     """Give a window its row, with the bounds that the occurrence has. False: it has one, or lies below the horizon.
 
@@ -194,50 +154,6 @@ async def _version_of(known: Known, occurrence: Occurrence) -> int:
     if len(spells) == 1:
         return known.version.number
     return next((s.version for s in reversed(spells) if s.find(occurrence.nominal) is not None), known.version.number)
-
-
-async def chained(known: Known, run: RunId, occurrence: Occurrence | None) -> Occurrence | None:
-    """The window of a run that is named, between its neighbours as they are stored. It starts where it ends if they leave
-    it no time.
-
-    Between those that the rules of today name, and around every other that is stored near it: rules of before may have
-    named a window that is none today.
-    """
-    if occurrence is None or known.version is None or known.version.zone == "UTC":
-        return occurrence
-    assert known.line is not None
-    spells = await spells_of(known)
-    start, end = occurrence.start, occurrence.end
-    before = next(windows_after(spells, start - 1), None)
-    while before is not None and (earlier := await _stored(run.series, before.nominal)) is not None:
-        if earlier.end is not None:
-            start = earlier.end
-            break
-        # Its name was settled without a time of its own; by the rules of today it has one, which falls to this window.
-        start = before.start
-        before = next(windows_after(spells, start - 1), None)
-        if before is not None and before.start >= start:
-            break  # at a seam: by the rules of today nothing ends there
-    else:
-        opened = known.line.opened_until
-        if opened is not None and before is not None and before.end <= opened < end:
-            start = opened  # the one before was passed over: this is the first that is not open yet
-    after = next(windows_after(spells, end), None)
-    later = None if after is None else await _stored(run.series, after.nominal)
-    if later is not None and later.start is not None:
-        end = later.start
-    near = 2 * (max(end - start, 0) + RULES_MAY_MOVE) // SECOND
-    span = {"first": run.nominal - near, "last": run.nominal + near, "start": start, "end": end}
-    for other in await every(OVERLAPPING, Bounds, series=run.series, nominal=run.nominal, **span):
-        if other.start <= start:
-            start = max(start, other.end)
-        else:
-            end = min(end, other.start)  # what lies beyond the other falls to the window after this one
-    return replace(occurrence, start=start, end=max(start, end))
-
-
-async def _stored(series: int, nominal: int) -> _Stored | None:
-    return await one(BOUNDS_OF, _Stored, series=series, nominal=nominal)
 
 
 async def zone_facts(zone: str, bounds: Bounds) -> int:
