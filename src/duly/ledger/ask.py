@@ -12,7 +12,7 @@ from duly.ledger import states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
     from typing import Any, TypeAlias, TypeVar
 
     T = TypeVar("T")
@@ -84,6 +84,22 @@ async def alive(attempt_id: bytes) -> bool:
     """Whether the holder of a claim shows a pulse besides its lease (on one host: its file lock is held)."""
     pulse: bool = await Ask("alive", None, {"attempt_id": attempt_id})
     return pulse
+
+
+async def drive_async(operation: Operation[T], answer: Callable[[Ask], Awaitable[object]]) -> T:
+    """`drive`, where an answer has to be awaited. The operation itself knows nothing of an event loop."""
+    reply: object = None
+    try:
+        while True:
+            question = operation.send(reply)
+            if not isinstance(question, Ask):
+                raise TypeError(f"an operation of the ledger awaited {question!r}; it may await only what is in `ask`")
+            reply = await answer(question)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        operation.close()
 
 
 def drive(operation: Operation[T], answer: Callable[[Ask], object]) -> T:

@@ -14,24 +14,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 import psycopg
-from psycopg import errors as pg
 
-from duly.errors import (
-    Conflict,
-    DulyError,
-    LedgerBusy,
-    LedgerCorrupt,
-    LedgerTooNew,
-    LedgerUnavailable,
-    LedgerUnwritable,
-    NoLedger,
-    WrongLedger,
-)
+from duly.errors import DulyError, LedgerTooNew
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS, SCHEMA
+from duly.store.sqlstate import meaning_of
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
+    from duly.store.borrowed import Origin
     from duly.store.owned.postgres import OwnedTransaction
 
 T = TypeVar("T")
@@ -41,25 +32,19 @@ CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # now() sta
 CLOCK_BY_HAND = "(select at from duly.clock)"
 
 
+def clock_sql(by_hand: bool) -> str:
+    """The instant, in microseconds, as an expression: by the database's clock, or by the one that a test set by hand."""
+    return CLOCK_BY_HAND if by_hand else CLOCK
+
+
 def redacted(url: str) -> str:
     """A ledger's URL without its password."""
     return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:…@", url)
 
 
 def translated(error: psycopg.Error, *, name: str) -> DulyError:
-    """What an error of PostgreSQL means. Of the error its SQLSTATE is told, never its detail, which may hold data."""
-    state = error.sqlstate or ""
-    if isinstance(error, (pg.SerializationFailure, pg.DeadlockDetected)):
-        return Conflict(f"the transaction met another one ({state}); roll back and try the whole transaction again")
-    if isinstance(error, (pg.LockNotAvailable, pg.QueryCanceled)):
-        return LedgerBusy(f"the ledger {name} stayed busy; nothing was decided. Try again")
-    if isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedFunction)):
-        return NoLedger(f"{name} holds no ledger; make one with `duly db create`", next_step="duly db create")
-    if isinstance(error, (pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege, pg.DiskFull)):
-        return LedgerUnwritable(f"the ledger {name} cannot be written ({type(error).__name__})")
-    if isinstance(error, (pg.DataCorrupted, pg.IndexCorrupted)):
-        return LedgerCorrupt(f"the ledger {name} is damaged ({state})")
-    return LedgerUnavailable(f"the ledger {name} cannot be reached ({state or type(error).__name__})")
+    """What an error of psycopg means for the ledger of this name."""
+    return meaning_of(error.sqlstate or "", name=name, kind=type(error).__name__)
 
 
 # -- answering ----------------------------------------------------------------------------------------------------------
@@ -71,13 +56,13 @@ _PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
 class Answers:
     """Answers what an operation asks on one connection, inside whatever transaction that is in."""
 
-    def __init__(self, connection: psycopg.Connection[Any], *, clock_by_hand: bool) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], *, clock_by_hand: bool = False) -> None:
         self._connection = connection
-        self._clock = CLOCK_BY_HAND if clock_by_hand else CLOCK
+        self.clock_by_hand = clock_by_hand
 
     def now(self) -> int:
         """The instant by the database's clock, or by the one that a test set by hand."""
-        row = self._cursor().execute(trusted(f"select {self._clock}")).fetchone()
+        row = self._cursor().execute(trusted(f"select {clock_sql(self.clock_by_hand)}")).fetchone()
         assert row is not None
         instant: int = row[0]
         return instant
@@ -91,7 +76,7 @@ class Answers:
             return self.now() if ask.want == "now" else False
         cursor = self._cursor()
         try:
-            cursor.execute(render(ask.statement, self._clock), ask.parameters)
+            cursor.execute(render(ask.statement, clock_sql(self.clock_by_hand)), ask.parameters)
         except psycopg.IntegrityError:
             if ask.statement.refuses is None:
                 raise
@@ -209,12 +194,16 @@ class PostgresStore:
 
     def run_in(self, tx: object, operation: Operation[T]) -> T:
         """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
-        from duly.store.borrowed.postgres import in_borrowed
+        from duly.store.borrowed import run_in
 
-        if not isinstance(tx, psycopg.Connection):
-            operation.close()
-            raise WrongLedger(f"the claim belongs to {self.path}; a {type(tx).__name__} cannot complete it")
-        return in_borrowed(tx, operation, ledger_id=self.ledger_id)
+        return run_in(tx, operation, self.origin)
+
+    @property
+    def origin(self) -> Origin:
+        """The ledger, as a claim of it names it to a borrowed transaction."""
+        from duly.store.borrowed import Origin
+
+        return Origin(self.ledger_id, "", self.path)
 
     def now(self) -> int:
         """The ledger's instant."""

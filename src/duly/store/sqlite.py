@@ -22,7 +22,6 @@ from duly.errors import (
     Misuse,
     NoLedger,
     TransactionOwned,
-    WrongLedger,
 )
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS as BUSY_SECONDS
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from duly.ledger.ask import Operation
+    from duly.store.borrowed import Origin
     from duly.store.owned.sqlite import OwnedTransaction
 
     T = TypeVar("T")
@@ -155,16 +155,16 @@ def render(statement: Statement) -> tuple[str, bool]:
 class Answers:
     """Answers what an operation asks on one connection, inside whatever transaction that is in."""
 
-    __slots__ = ("_clock_by_hand", "_connection", "_path")
+    __slots__ = ("_connection", "_path", "clock_by_hand")
 
-    def __init__(self, connection: sqlite3.Connection, path: str, *, clock_by_hand: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: str, *, clock_by_hand: bool = False) -> None:
         self._connection = connection
         self._path = path
-        self._clock_by_hand = clock_by_hand
+        self.clock_by_hand = clock_by_hand
 
     def now(self) -> int:
         """The instant: of this host, where SQLite is, or of the clock that a test set by hand."""
-        if not self._clock_by_hand:
+        if not self.clock_by_hand:
             return time_ns() // 1000
         instant: int = self._cursor().execute("select at from duly_clock").fetchone()[0]
         return instant
@@ -369,14 +369,16 @@ class SqliteStore:
 
     def run_in(self, tx: object, operation: Operation[T]) -> T:
         """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
-        from duly.store.borrowed.sqlite import in_borrowed
+        from duly.store.borrowed import run_in
 
-        if not isinstance(tx, sqlite3.Connection):
-            operation.close()
-            raise WrongLedger(
-                f"the claim belongs to {self.path}, an SQLite ledger; a {type(tx).__name__} cannot complete it"
-            )
-        return in_borrowed(tx, operation, ledger_path=self.path, ledger_id=self.ledger_id)
+        return run_in(tx, operation, self.origin)
+
+    @property
+    def origin(self) -> Origin:
+        """The ledger, as a claim of it names it to a borrowed transaction."""
+        from duly.store.borrowed import Origin
+
+        return Origin(self.ledger_id, self.path, self.path)
 
     def close(self) -> None:
         """Close this thread's connections. The store may be used again."""

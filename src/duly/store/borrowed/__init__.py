@@ -1,32 +1,106 @@
-"""Borrowed transactions: operations in a transaction that the caller began and will commit. One file for each driver."""
+"""Borrowed transactions: operations in a transaction that the caller began and will commit. One file for each driver.
+
+All alike: see to it that a transaction is open, read what the ledger says of itself, drive the operation. No commit, no
+rollback and no savepoint of ours. A driver is told by its class and imported only when one of its connections comes.
+"""
 
 from __future__ import annotations
 
-import sqlite3
-from typing import TYPE_CHECKING, TypeVar
+from importlib import import_module
 
-from duly.errors import Misuse
+from duly.errors import Misuse, NoLedger, WrongLedger
+from duly.records import record
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import TypeVar
+
     from duly.ledger.ask import Operation
 
-T = TypeVar("T")
+    T = TypeVar("T")
+
+# The package and class of a connection, and the file here that knows it.
+_DRIVERS = {
+    ("sqlite3", "Connection"): "sqlite",
+    ("psycopg", "Connection"): "postgres",
+    ("sqlalchemy", "Connection"): "sqlalchemy",
+    ("sqlalchemy", "Session"): "sqlalchemy",
+    ("sqlalchemy", "scoped_session"): "sqlalchemy",
+    ("django", "BaseDatabaseWrapper"): "django",
+    ("django", "ConnectionProxy"): "django",
+}
+_ASYNC_DRIVERS = {
+    ("psycopg", "AsyncConnection"): "postgres_async",
+    ("asyncpg", "Connection"): "asyncpg",
+    ("asyncpg", "PoolConnectionProxy"): "asyncpg",
+    ("aiosqlite", "Connection"): "aiosqlite",
+    ("sqlalchemy", "AsyncConnection"): "sqlalchemy_async",
+    ("sqlalchemy", "AsyncSession"): "sqlalchemy_async",
+    ("sqlalchemy", "async_scoped_session"): "sqlalchemy_async",
+}
 
 
-def run_in(tx: object, operation: Operation[T]) -> T:
-    """Run an operation in a caller's transaction, by whichever driver it is. Raises `Misuse` for one that is not known."""
-    if isinstance(tx, sqlite3.Connection):
-        from duly.store.borrowed.sqlite import in_borrowed
+@record
+class Origin:
+    """The ledger that a claim came from: its id, its file where it has one, and how it is named to people."""
 
-        return in_borrowed(tx, operation)
-    if _is_psycopg(tx):
-        from duly.store.borrowed.postgres import in_borrowed as in_postgres
-
-        return in_postgres(tx, operation)  # type: ignore[arg-type]  # told by its class
-    operation.close()
-    raise Misuse(f"tx: a {type(tx).__name__} is no connection that duly knows; give one of sqlite3 or psycopg")
+    ledger_id: str
+    path: str
+    name: str
 
 
-def _is_psycopg(tx: object) -> bool:
-    """Whether it is a connection of psycopg, told without importing it."""
-    return any(kind.__name__ == "Connection" and kind.__module__.startswith("psycopg") for kind in type(tx).__mro__)
+def run_in(tx: object, operation: Operation[T], origin: Origin | None = None) -> T:
+    """Run an operation in a caller's transaction, by whichever driver it is; `origin` is the ledger of its claim.
+
+    Raises `NoTransaction` before the first statement where there is none, `NoLedger`, `WrongLedger`, `LedgerTooNew`,
+    `Conflict` (roll back, and try the whole transaction again), `Misuse` for a connection that is not known, and what the
+    operation raises.
+    """
+    try:
+        driver = _driver_of(tx, _DRIVERS)
+        if driver is None:
+            raise _not_known(tx, _ASYNC_DRIVERS, "duly.aio")
+        result: T = driver.in_borrowed(tx, operation, origin)
+        return result
+    except NoLedger as e:
+        raise _named(e, origin) from e
+    finally:
+        operation.close()
+
+
+async def run_in_async(tx: object, operation: Operation[T], origin: Origin | None = None) -> T:
+    """`run_in`, for connections whose statements are awaited."""
+    try:
+        driver = _driver_of(tx, _ASYNC_DRIVERS)
+        if driver is None:
+            raise _not_known(tx, _DRIVERS, "duly")
+        result: T = await driver.in_borrowed(tx, operation, origin)
+        return result
+    except NoLedger as e:
+        raise _named(e, origin) from e
+    finally:
+        operation.close()
+
+
+def _driver_of(tx: object, drivers: dict[tuple[str, str], str]) -> ModuleType | None:
+    for kind in type(tx).__mro__:
+        file = drivers.get((kind.__module__.partition(".")[0].removeprefix("_"), kind.__name__))
+        if file is not None:
+            return import_module(f"duly.store.borrowed.{file}")
+    return None
+
+
+def _not_known(tx: object, others: dict[tuple[str, str], str], where: str) -> Misuse:
+    if _driver_of(tx, others) is not None:
+        return Misuse(f"tx: a {type(tx).__name__} of {type(tx).__module__.partition('.')[0]} belongs to {where}")
+    return Misuse(
+        f"tx: a {type(tx).__name__} is no connection that duly knows; give one of sqlite3, psycopg, asyncpg, aiosqlite, "
+        "SQLAlchemy (a Connection or Session) or Django"
+    )
+
+
+def _named(error: NoLedger, origin: Origin | None) -> NoLedger | WrongLedger:
+    if origin is None:
+        return error
+    return WrongLedger(f"the claim belongs to the ledger {origin.name}, and the connection's database holds none")

@@ -11,42 +11,34 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from duly.errors import ClaimLost, Conflict, LedgerTooNew, NoTransaction, WrongLedger
+from duly.errors import ClaimLost, Conflict, NoTransaction
 from duly.ledger.ask import drive
-from duly.store import SCHEMA
-from duly.store.postgres import Answers, facts_of, translated
+from duly.store.borrowed.facts import FACTS, clock_by_hand
+from duly.store.postgres import Answers, redacted, translated
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
+    from duly.store.borrowed import Origin
 
 T = TypeVar("T")
 
 
-def in_borrowed(connection: psycopg.Connection[Any], operation: Operation[T], *, ledger_id: str | None = None) -> T:
-    """Run an operation in the connection's transaction. `ledger_id` names the ledger that a claim came from.
-
-    Raises `NoTransaction`, `WrongLedger`, `NoLedger`, `Conflict` (another transaction was met, or this one has failed:
-    roll back and try the whole of it again) and what the operation raises.
-    """
-    name = connection.info.dsn
+def in_borrowed(connection: psycopg.Connection[Any], operation: Operation[T], origin: Origin | None) -> T:
+    """Run an operation in the connection's transaction. Raises as `run_in`."""
     try:
-        _check(connection)
-        facts = facts_of(connection)
-        if int(facts["min_writer"]) > SCHEMA:
-            raise LedgerTooNew
-        if ledger_id not in (None, facts["ledger_id"]):
-            raise WrongLedger("the claim was made in another ledger than the connection's database holds")
-        return drive(operation, Answers(connection, clock_by_hand=facts["clock"] == "hand"))
+        check_transaction(connection)
+        answers = Answers(connection)
+        answers.clock_by_hand = clock_by_hand(answers(FACTS), origin)
+        return drive(operation, answers)
     except ClaimLost:
         connection.close()
         raise
     except psycopg.Error as e:
-        raise translated(e, name=name) from e
-    finally:
-        operation.close()
+        raise translated(e, name=redacted(connection.info.dsn)) from e
 
 
-def _check(connection: psycopg.Connection[Any]) -> None:
+def check_transaction(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """Raise `NoTransaction` where each statement would commit alone, `Conflict` in a transaction that has failed."""
     status = connection.info.transaction_status
     if status == TransactionStatus.INERROR:
         raise Conflict("this transaction has failed already; roll back, and try the whole of it again")

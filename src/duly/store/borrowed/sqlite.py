@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from duly.errors import LedgerTooNew, NoLedger, NoTransaction, WrongLedger
+from duly.errors import NoLedger, NoTransaction, WrongLedger
 from duly.ledger.ask import drive
-from duly.store import SCHEMA
+from duly.store.borrowed.facts import FACTS, clock_by_hand
 from duly.store.sqlite import Answers, translated
 
 TYPE_CHECKING = False
@@ -19,35 +19,29 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from duly.ledger.ask import Operation
+    from duly.store.borrowed import Origin
 
     T = TypeVar("T")
 
 
-def in_borrowed(
-    connection: sqlite3.Connection,
-    operation: Operation[T],
-    *,
-    ledger_path: str | None = None,
-    ledger_id: str | None = None,
-) -> T:
-    """Run an operation in the connection's transaction.
+# Makes the transaction a writer before it has read anything, and changes nothing.
+WRITE_FIRST = "update main.duly_meta set value = value where name is null"
 
-    `ledger_path` and `ledger_id` name the ledger that a claim came from. Raises
-    `NoTransaction`, `WrongLedger`, `NoLedger`, `Conflict` (the
-    transaction has read and can no longer write: begin it with BEGIN IMMEDIATE) and what the operation raises.
+
+def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], origin: Origin | None) -> T:
+    """Run an operation in the connection's transaction. Raises as `run_in`.
+
+    `Conflict` means that the transaction has read and can no longer write: begin it with BEGIN IMMEDIATE.
     """
     path, was_open = "", False
     # Before the first look: a caller's own factory would make something else of the name of a file.
     text_factory, connection.text_factory = connection.text_factory, str
     try:
         path = _file_of(connection)
-        if ledger_path is not None and not _same_file(path, ledger_path):
-            raise WrongLedger(
-                f"the claim belongs to the ledger {ledger_path}, the connection is to {path or 'a database in memory'}"
-            )
+        refuse_other_file(path, origin)
         was_open = _join(connection)
         try:
-            return drive(operation, _answers(connection, path, ledger_id))
+            return drive(operation, _answers(connection, path, origin))
         finally:
             _keep_driver_in_step(connection)
     except sqlite3.Error as e:
@@ -58,7 +52,6 @@ def in_borrowed(
         raise translated(e, path=path, in_transaction=was_open) from e
     finally:
         connection.text_factory = text_factory
-        operation.close()
 
 
 def _file_of(connection: sqlite3.Connection) -> str:
@@ -68,11 +61,18 @@ def _file_of(connection: sqlite3.Connection) -> str:
     return os.path.realpath(path) if path else ""
 
 
-def _same_file(path: str, ledger_path: str) -> bool:
+def refuse_other_file(path: str, origin: Origin | None) -> None:
+    """Raise `WrongLedger` where a claim came from another file than this one."""
+    if origin is None:
+        return
     try:
-        return os.path.samefile(path, ledger_path)
+        same = os.path.samefile(path, origin.path)
     except OSError:
-        return False
+        same = False
+    if not same:
+        raise WrongLedger(
+            f"the claim belongs to the ledger {origin.name}, the connection is to {path or 'a database in memory'}"
+        )
 
 
 def _join(connection: sqlite3.Connection) -> bool:
@@ -96,13 +96,9 @@ def _keep_driver_in_step(connection: sqlite3.Connection) -> None:
         sqlite3.Cursor(connection).execute("begin")
 
 
-def _answers(connection: sqlite3.Connection, path: str, ledger_id: str | None) -> Answers:
+def _answers(connection: sqlite3.Connection, path: str, origin: Origin | None) -> Answers:
     """Answers on a caller's connection. A write comes first: whoever has read may be refused when it wants to write."""
-    cursor = sqlite3.Cursor(connection)
-    cursor.execute("update main.duly_meta set value = value where name is null")
-    facts = dict(cursor.execute("select name, value from main.duly_meta").fetchall())
-    if int(facts["min_writer"]) > SCHEMA:
-        raise LedgerTooNew
-    if ledger_id not in (None, facts["ledger_id"]):  # another file was put in its place
-        raise WrongLedger(f"{path} is not the ledger that the claim was made in")
-    return Answers(connection, path, clock_by_hand=facts["clock"] == "hand")
+    sqlite3.Cursor(connection).execute(WRITE_FIRST)
+    answers = Answers(connection, path)
+    answers.clock_by_hand = clock_by_hand(answers(FACTS), origin)
+    return answers
