@@ -111,6 +111,15 @@ def trusted(sql: str) -> LiteralString:
     return cast(LiteralString, sql)  # type: ignore[redundant-cast]  # to mypy LiteralString is str; to others it is not
 
 
+def beginning(busy_seconds: float, *, durable: bool = True) -> str:
+    """What begins a transaction that writes; `busy_seconds` is how long each of its statements waits for a lock.
+
+    Set explicitly: a role's defaults may be otherwise. Without `durable` the commit is not flushed.
+    """
+    begin = f"begin isolation level read committed; set local lock_timeout = {int(busy_seconds * 1000)}"
+    return begin if durable else f"{begin}; set local synchronous_commit = off"
+
+
 # -- the store ----------------------------------------------------------------------------------------------------------
 
 
@@ -157,9 +166,7 @@ class PostgresStore:
         Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
         loss loses nothing.
         """
-        wait = int((busy_seconds or self.busy_seconds) * 1000)
-        beginning = f"begin isolation level read committed; set local lock_timeout = {wait}"
-        return self._run(operation, beginning if durable else f"{beginning}; set local synchronous_commit = off")
+        return self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable))
 
     def _run(self, operation: Operation[T], beginning: str) -> T:
         try:
