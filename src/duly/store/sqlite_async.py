@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING, TypeVar
 
 from duly.store import BUSY_SECONDS
@@ -50,11 +51,19 @@ class AsyncSqliteStore:
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
-        return await self._in_thread(partial(self.store.read, operation))
+        return await self._operate(operation, partial(self.store.read, operation))
 
     async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it, as `SqliteStore.write`."""
-        return await self._in_thread(partial(self.store.write, operation, durable=durable, busy_seconds=busy_seconds))
+        write = partial(self.store.write, operation, durable=durable, busy_seconds=busy_seconds)
+        return await self._operate(operation, write)
+
+    async def _operate(self, operation: Operation[T], work: Callable[[], T]) -> T:
+        try:
+            return await self._in_thread(work)
+        finally:
+            if getcoroutinestate(operation) == CORO_CREATED:  # cancelled before its turn in the thread came
+                operation.close()
 
     async def now(self) -> int:
         """The ledger's instant."""

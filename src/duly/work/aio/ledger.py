@@ -14,7 +14,7 @@ from duly.ledger.named import Named
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer
-from duly.schedule.keys import parse_key
+from duly.schedule.keys import RunKey, parse_key
 from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in_async
 from duly.store.sqlite import ledger_path
@@ -189,5 +189,8 @@ def once(tx: object, key: str, *, payload: Json = None) -> Awaited[bool]:
     of SQLAlchemy.
     """
     hashed = None if payload is None else payload_hash(payload)
-    operation = once_operation(parse_key(key), Claimer(new_attempt_id(), owner(), "once", hashed))
-    return Awaited(run_in_async(tx, operation))
+    return Awaited(_once(tx, parse_key(key), hashed))
+
+
+async def _once(tx: object, key: RunKey, payload: str | None) -> bool:
+    return await run_in_async(tx, once_operation(key, Claimer(new_attempt_id(), owner(), "once", payload)))
