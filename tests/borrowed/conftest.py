@@ -16,7 +16,7 @@ Open = Callable[..., Caller]
 
 
 @pytest.fixture(scope="session")
-def database(server: Server) -> str:
+def reused_database(server: Server) -> str:
     """A PostgreSQL database that one shop after the other uses."""
     return server.new_database()
 
@@ -34,7 +34,7 @@ def new_shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callabl
         elif opened:
             opened.append(on_postgres(request.getfixturevalue("server").new_database()))
         else:
-            opened.append(on_postgres(request.getfixturevalue("database")))
+            opened.append(on_postgres(request.getfixturevalue("reused_database")))
         return opened[-1]
 
     yield new

@@ -54,7 +54,7 @@ def in_borrowed(tx: Connection | Session | scoped_session[Any], operation: Opera
         with _file_as_text(connection), _meanings(database):
             return drive(operation, answers)
     except ClaimLost as lost:
-        _end(connection, database, lost)
+        connection.invalidate(lost)
         raise
 
 
@@ -151,19 +151,6 @@ def _meanings(database: OnPostgres | OnSqlite) -> Iterator[None]:
         if meaning is None:
             raise
         raise meaning from e
-
-
-def _end(connection: Connection, database: OnPostgres | OnSqlite, lost: ClaimLost) -> None:
-    """See to it that SQLAlchemy commits nothing more of a transaction whose claim is gone."""
-    if isinstance(database, OnPostgres) or database.path:
-        connection.invalidate(lost)
-        return
-    # A database in memory ends with its connection. SQLite has ended the transaction already; SQLAlchemy is told so.
-    if not connection.connection.driver_connection.in_transaction:  # type: ignore[union-attr]
-        connection.exec_driver_sql("begin")  # what the rollback below expects where autocommit=False
-    transaction = connection.get_transaction()
-    assert transaction is not None
-    transaction.rollback()
 
 
 # -- statements ---------------------------------------------------------------------------------------------------------
