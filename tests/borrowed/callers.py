@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import count
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import django
 import psycopg
@@ -20,6 +21,7 @@ import sqlalchemy
 from django.conf import settings
 from django.db import connections, transaction
 from django.db.utils import ConnectionHandler
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
@@ -129,15 +131,23 @@ class OfPsycopg(Caller):
 
 # -- SQLAlchemy ---------------------------------------------------------------------------------------------------------
 
+# The modes of a driver of SQLite: it begins at the first write, SQLAlchemy begins, or a transaction is always open (from
+# Python 3.12 on). Others have one mode.
+DRIVER_BEGINS, SQLALCHEMY_BEGINS, ALWAYS_OPEN = "", "-begins", "-open"
+
 
 def engine_url(place: str, driver: str) -> str:
     """The URL of an engine: `driver` is SQLAlchemy's name of it."""
     return place.replace("postgresql://", f"{driver}://") if "://" in place else f"{driver}:///{place}"
 
 
-def settings_of_engine(autocommit: bool, isolation: str | None) -> dict[str, Any]:
+def settings_of_engine(mode: str, autocommit: bool, isolation: str | None) -> dict[str, Any]:
     level = "AUTOCOMMIT" if autocommit else isolation
-    return {"poolclass": NullPool, **({"isolation_level": level} if level else {})}
+    return {
+        "poolclass": NullPool,
+        **({"isolation_level": level} if level else {}),
+        **({"connect_args": {"autocommit": False}} if mode == ALWAYS_OPEN and not autocommit else {}),
+    }
 
 
 def let_sqlalchemy_begin(engine: sqlalchemy.Engine) -> None:
@@ -161,12 +171,14 @@ class OfSqlalchemy(Caller):
         driver: str,
         lend: Callable[[sqlalchemy.Engine], Any],
         *,
-        begins: bool = False,
+        mode: str = DRIVER_BEGINS,
         autocommit: bool = False,
         isolation: str | None = None,
     ) -> None:
-        self.engine = sqlalchemy.create_engine(engine_url(place, driver), **settings_of_engine(autocommit, isolation))
-        if begins and not autocommit:
+        self.engine = sqlalchemy.create_engine(
+            engine_url(place, driver), **settings_of_engine(mode, autocommit, isolation)
+        )
+        if mode == SQLALCHEMY_BEGINS and not autocommit:
             let_sqlalchemy_begin(self.engine)
         self.lent = lend(self.engine)
         self._savepoints: list[Any] = []
@@ -203,13 +215,13 @@ class OfSqlalchemyAsync(Caller):
         driver: str,
         lend: Callable[[Any], Any],
         *,
-        begins: bool = False,
+        mode: str = DRIVER_BEGINS,
         autocommit: bool = False,
         isolation: str | None = None,
     ) -> None:
         self._runner = asyncio.Runner()
-        self.engine = create_async_engine(engine_url(place, driver), **settings_of_engine(autocommit, isolation))
-        if begins and not autocommit:
+        self.engine = create_async_engine(engine_url(place, driver), **settings_of_engine(mode, autocommit, isolation))
+        if mode == SQLALCHEMY_BEGINS and not autocommit:
             let_sqlalchemy_begin(self.engine.sync_engine)
         self.lent = lend(self.engine)
         if not isinstance(self.lent, AsyncSession):
@@ -261,21 +273,21 @@ django.setup()
 _aliases = count(1)
 
 
+def described_for_django(place: str) -> dict[str, Any]:
+    """A file, or the URL of a PostgreSQL database, in the words of Django's settings."""
+    if "://" not in place:
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": place}
+    named = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+    parts = conninfo_to_dict(place)
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **{named[name]: str(value) for name, value in parts.items() if name in named},
+    }
+
+
 def django_database(place: str, **options: Any) -> str:
     """The alias of a new database of Django's."""
-    url = urlsplit(place)
-    described: dict[str, Any] = (
-        {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": url.path.removeprefix("/"),
-            "USER": url.username or "",
-            "PASSWORD": url.password or "",
-            "HOST": url.hostname or "",
-            "PORT": str(url.port or ""),
-        }
-        if url.scheme
-        else {"ENGINE": "django.db.backends.sqlite3", "NAME": place}
-    )
+    described = described_for_django(place)
     alias = f"shop{next(_aliases)}"
     handler = ConnectionHandler({"default": {}, alias: {**described, "OPTIONS": options}})
     connections.settings[alias] = handler.settings[alias]
@@ -335,32 +347,42 @@ class Kind:
     savepoints: bool = True
 
 
-def sqlalchemy_kind(
-    name: str, driver: str, lend: Callable[[Any], Any], *, awaited: bool = False, begins: bool = False
-) -> Kind:
-    """A kind of SQLAlchemy's. `begins`: SQLAlchemy emits BEGIN; else the driver begins, where it is one of SQLite."""
+def sqlalchemy_kind(name: str, driver: str, lend: Callable[[Any], Any], *, mode: str = DRIVER_BEGINS) -> Kind:
+    """A kind of SQLAlchemy's: what is lent is made from an engine over this driver, in a mode of it."""
+    made_of = OfSqlalchemyAsync if name.startswith("Async") else OfSqlalchemy
+    database = driver.partition("+")[0]
 
     def make(place: str, **settings: Any) -> Caller:
-        return (OfSqlalchemyAsync if awaited else OfSqlalchemy)(place, driver, lend, begins=begins, **settings)
+        return made_of(place, driver, lend, mode=mode, **settings)
 
-    database = driver.partition("+")[0]
-    return Kind(f"{name} {driver}{'-begins' * begins}", database, make, savepoints=begins or database != "sqlite")
+    return Kind(f"{name} {driver}{mode}", database, make, savepoints=mode != DRIVER_BEGINS or database != "sqlite")
+
+
+def a_connection(engine: Any) -> Any:
+    return engine.connect()
 
 
 KINDS = [
     Kind("sqlite3", "sqlite", OfSqlite3),
     Kind("psycopg", "postgresql", OfPsycopg),
-    sqlalchemy_kind("Connection", "sqlite", lambda engine: engine.connect()),
-    sqlalchemy_kind("Connection", "sqlite", lambda engine: engine.connect(), begins=True),
-    sqlalchemy_kind("Connection", "postgresql+psycopg", lambda engine: engine.connect()),
+    sqlalchemy_kind("Connection", "sqlite", a_connection),
+    sqlalchemy_kind("Connection", "sqlite", a_connection, mode=SQLALCHEMY_BEGINS),
+    sqlalchemy_kind("Connection", "postgresql+psycopg", a_connection),
     sqlalchemy_kind("Session", "sqlite", Session),
-    sqlalchemy_kind("Session", "sqlite", Session, begins=True),
+    sqlalchemy_kind("Session", "sqlite", Session, mode=SQLALCHEMY_BEGINS),
     sqlalchemy_kind("Session", "postgresql+psycopg", Session),
-    sqlalchemy_kind("AsyncConnection", "sqlite+aiosqlite", lambda engine: engine.connect(), awaited=True),
-    sqlalchemy_kind("AsyncConnection", "postgresql+asyncpg", lambda engine: engine.connect(), awaited=True),
-    sqlalchemy_kind("AsyncSession", "sqlite+aiosqlite", AsyncSession, awaited=True, begins=True),
-    sqlalchemy_kind("AsyncSession", "postgresql+asyncpg", AsyncSession, awaited=True),
-    sqlalchemy_kind("AsyncSession", "postgresql+psycopg", AsyncSession, awaited=True),
+    sqlalchemy_kind("AsyncConnection", "sqlite+aiosqlite", a_connection),
+    sqlalchemy_kind("AsyncConnection", "postgresql+asyncpg", a_connection),
+    sqlalchemy_kind("AsyncSession", "sqlite+aiosqlite", AsyncSession, mode=SQLALCHEMY_BEGINS),
+    sqlalchemy_kind("AsyncSession", "postgresql+asyncpg", AsyncSession),
+    sqlalchemy_kind("AsyncSession", "postgresql+psycopg", AsyncSession),
     Kind("Django sqlite", "sqlite", OfDjango),
     Kind("Django postgresql", "postgresql", OfDjango),
 ]
+if sys.version_info >= (3, 12):
+    KINDS += [
+        sqlalchemy_kind("Connection", "sqlite", a_connection, mode=ALWAYS_OPEN),
+        sqlalchemy_kind("AsyncSession", "sqlite+aiosqlite", AsyncSession, mode=ALWAYS_OPEN),
+    ]
+if find_spec("psycopg2"):  # told where it is installed; the project does not ask for it
+    KINDS += [sqlalchemy_kind("Session", "postgresql+psycopg2", Session)]

@@ -257,6 +257,23 @@ def test_after_a_lost_claim_what_is_written_in_the_same_block_is_not_kept(shop: 
     successor.release()
 
 
+@told_of(kind for kind in KINDS if kind.name not in ("sqlite3", "psycopg"))  # nobody stands before these
+def test_a_block_that_lost_its_claim_can_only_be_rolled_back(shop: Shop, caller: Caller) -> None:
+    stale = shop.take()
+    successor = shop.lose(stale)
+    caller.begin()
+    with pytest.raises(duly.ClaimLost):
+        caller.complete(stale)
+
+    with pytest.raises(duly.Conflict, match="failed already"):
+        caller.once("export:2026-10-04[UTC]")
+    with pytest.raises(duly.Conflict, match="failed already"):
+        caller.complete(successor)
+
+    caller.rollback()
+    successor.release()
+
+
 @told_of(kind for kind in KINDS if kind.name != "psycopg")  # whose connection is closed for good
 def test_a_caller_goes_on_after_rolling_a_lost_claim_back(shop: Shop, caller: Caller) -> None:
     stale = shop.take()
@@ -424,6 +441,25 @@ def test_a_database_without_a_ledger_is_said_to_have_none(
 
 
 # -- rivals -------------------------------------------------------------------------------------------------------------
+
+
+IMPATIENT = {"sqlite": "pragma busy_timeout = 0", "postgresql": "set lock_timeout = 1"}
+
+
+@every_kind
+def test_a_ledger_that_stays_busy_is_no_duplicate(kind: Kind, shop: Shop, open_caller: Open) -> None:
+    first, late = open_caller(), open_caller()
+    first.begin()
+    assert first.once(KEY)
+
+    late.begin()
+    late.execute(IMPATIENT[kind.database])
+    with pytest.raises(duly.LedgerBusy):
+        late.once(KEY)
+
+    late.rollback()
+    first.commit()
+    assert shop.history == [(1, "completed")]
 
 
 @pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])

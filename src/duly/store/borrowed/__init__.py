@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         in_atomic_block: bool
         needs_rollback: bool
         settings_dict: dict[str, Any]
-        connection: Any  # the driver's; None before it is first used
+        connection: Any  # the driver's
 
         def cursor(self) -> Any: ...
 

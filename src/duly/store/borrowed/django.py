@@ -86,10 +86,10 @@ def _file_of(connection: DjangoConnection) -> str:
 @contextmanager
 def _file_as_text(connection: DjangoConnection) -> Iterator[None]:
     """Text of SQLite is `str` here: a caller's own factory would make something else of a name or a key."""
-    driver = connection.connection
-    if connection.vendor != "sqlite" or driver is None:
+    if connection.vendor != "sqlite":
         yield
         return
+    driver = connection.connection
     text_factory, driver.text_factory = driver.text_factory, str
     try:
         yield

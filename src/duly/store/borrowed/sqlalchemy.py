@@ -39,7 +39,13 @@ T = TypeVar("T")
 
 def in_borrowed(tx: Connection | Session | scoped_session[Any], operation: Operation[T], origin: Origin | None) -> T:
     """Run an operation in the transaction of a Connection or Session. Raises as `run_in`, and what a flush raises."""
-    lent = tx() if isinstance(tx, scoped_session) else tx
+    try:
+        return _drive(tx() if isinstance(tx, scoped_session) else tx, operation, origin)
+    except PendingRollbackError as e:
+        raise Conflict("this transaction has failed already; roll back, and try the whole of it again") from e
+
+
+def _drive(lent: Connection | Session, operation: Operation[T], origin: Origin | None) -> T:
     connection = _connection_of(lent)
     with _file_as_text(connection):
         database = _join(connection, origin)
@@ -68,15 +74,13 @@ def _connection_of(lent: Connection | Session) -> Connection:
     """The connection, in a transaction: SQLAlchemy begins one at the first statement, and so it does here."""
     try:
         connection = lent if isinstance(lent, Connection) else lent.connection()
-        if not connection.in_transaction():
-            connection.begin()
-    except PendingRollbackError as e:
-        raise Conflict("this transaction has failed already; roll back, and try the whole of it again") from e
     except UnboundExecutionError as e:
         raise Misuse(
             "tx: this session has no database of its own; flush it, and give the connection of the one that holds the "
             "ledger, session.connection(bind_arguments=…)"
         ) from e
+    if not connection.in_transaction():
+        connection.begin()
     return connection
 
 
