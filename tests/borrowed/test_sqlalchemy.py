@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy
 from sqlalchemy import Connection, Engine, String, event, text
 from sqlalchemy.exc import IntegrityError, InvalidRequestError
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 
 import duly
 from duly.errors import Misuse
+from duly.ledger.complete import complete_or_raise
+from duly.store.borrowed import run_in_async
 from tests.borrowed.callers import engine_url, let_sqlalchemy_begin
 from tests.borrowed.shop import KEY, Shop
 
@@ -185,6 +191,73 @@ def test_a_pool_gives_out_a_sound_connection_after_a_lost_claim(shop: Shop) -> N
     engine.dispose()
     successor.close()
     assert shop.state == "completed"
+
+
+def test_how_the_caller_fetches_rows_is_none_of_its_business(shop: Shop, engine: Engine) -> None:
+    claim = shop.take()
+
+    with engine.connect().execution_options(stream_results=True, yield_per=1, preserve_rowcount=True) as connection:
+        claim.complete(connection)
+        assert not duly.once(connection, KEY)
+        assert duly.once(connection, "export:2026-10-04[UTC]")
+        connection.commit()
+
+    claim.close()
+    assert shop.history == [(1, "completed"), (1, "completed")]
+
+
+def test_eight_threads_on_one_key_give_one_effect(shop: Shop, engine: Engine) -> None:
+    answers: list[bool] = []
+    start = threading.Barrier(8)
+
+    def worker() -> None:
+        start.wait()
+        with Session(engine) as session, session.begin():
+            applied = duly.once(session, KEY)
+            if applied:
+                session.add(Effect(note="mine"))
+        answers.append(applied)
+
+    threads = [threading.Thread(target=worker) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(answers) == [False] * 7 + [True]
+    assert (shop.effects, shop.history) == (["mine"], [(1, "completed")])
+
+
+# -- asyncio ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
+def test_a_completion_that_is_cancelled_half_way_commits_nothing(new_shop: Callable[[str], Shop], driver: str) -> None:
+    shop = new_shop("postgresql")
+    claim = shop.take()
+
+    async def export(is_waiting: Callable[[], bool]) -> None:
+        engine = create_async_engine(engine_url(shop.book.path, f"postgresql+{driver}"), poolclass=NullPool)
+        async with AsyncSession(engine) as session:
+            session.add(Effect(note="mine"))
+            origin = claim._store.origin  # type: ignore[attr-defined]  # each store has one
+            completion = asyncio.create_task(run_in_async(session, complete_or_raise(claim._held), origin))
+            while not is_waiting():
+                await asyncio.sleep(0)
+            completion.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await completion
+            with pytest.raises(InvalidRequestError, match="roll"):
+                await session.commit()
+        await engine.dispose()
+
+    with psycopg.connect(shop.book.path) as rival, psycopg.connect(shop.book.path, autocommit=True) as watcher:
+        rival.execute("select 1 from duly.run for update")
+        waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        asyncio.run(export(lambda: watcher.execute(waiting).fetchone() is not None))
+
+    assert (shop.effects, shop.state) == ([], "running")
+    claim.release()
 
 
 # -- modes of sqlite3 ---------------------------------------------------------------------------------------------------

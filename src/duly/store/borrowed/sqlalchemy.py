@@ -159,11 +159,14 @@ def _meanings(database: OnPostgres | OnSqlite) -> Iterator[None]:
 
 # -- statements ---------------------------------------------------------------------------------------------------------
 
+# A server-side cursor, which a connection's own options may ask for, declares a query; an update is none.
+_WHOLE = {"stream_results": False, "yield_per": None}
+
 _texts: dict[tuple[str, tuple[type, ...]], TextClause] = {}
 
 
 def _run(connection: Connection, sql: str, parameters: Mapping[str, Value]) -> CursorResult[Any]:
-    return connection.execute(_text(sql, parameters), parameters)
+    return connection.execute(_text(sql, parameters), parameters, execution_options=_WHOLE)
 
 
 def _text(sql: str, parameters: Mapping[str, Value]) -> TextClause:
