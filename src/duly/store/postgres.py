@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 import psycopg
@@ -18,6 +17,7 @@ import psycopg
 from duly.errors import DulyError, LedgerTooNew
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS, SCHEMA
+from duly.store.postgres_sql import as_pyformat, clock_sql, spell
 from duly.store.sqlstate import meaning_of
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from duly.store.owned.postgres import OwnedTransaction
 
 T = TypeVar("T")
-
-
-CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # now() stands still inside a transaction (I4)
-CLOCK_BY_HAND = "(select at from duly.clock)"
-
-
-def clock_sql(by_hand: bool) -> str:
-    """The instant, in microseconds, as an expression: by the database's clock, or by the one that a test set by hand."""
-    return CLOCK_BY_HAND if by_hand else CLOCK
 
 
 def redacted(url: str) -> str:
@@ -48,9 +39,6 @@ def translated(error: psycopg.Error, *, name: str) -> DulyError:
 
 
 # -- answering ----------------------------------------------------------------------------------------------------------
-
-_TABLE = re.compile(r"\bduly_(\w+)")
-_PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
 
 
 class Answers:
@@ -90,19 +78,10 @@ _rendered: dict[tuple[Statement, str], LiteralString] = {}
 
 
 def render(statement: Statement, clock: str) -> LiteralString:
-    """A statement's text for PostgreSQL, with its tables in the schema duly."""
+    """A statement's text for psycopg."""
     ready = _rendered.get((statement, clock))
     if ready is None:
-        sql = _PARAMETER.sub(r"%(\1)s", _TABLE.sub(r"duly.\1", statement.sql.replace("%", "%%")))
-        tokens: Mapping[str, str] = {
-            "{now}": clock,
-            "{or_rollback}": "",
-            "{share}": "for key share",
-            "{lock}": "for no key update",
-        }
-        for token, text in tokens.items():
-            sql = sql.replace(token, text)
-        ready = _rendered[statement, clock] = trusted(sql)
+        ready = _rendered[statement, clock] = trusted(as_pyformat(spell(statement, clock)))
     return ready
 
 

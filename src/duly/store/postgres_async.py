@@ -13,7 +13,8 @@ import psycopg
 from duly.errors import LedgerTooNew
 from duly.ledger.ask import Ask, drive_async
 from duly.store import BUSY_SECONDS, SCHEMA
-from duly.store.postgres import beginning, clock_sql, redacted, render, translated, trusted
+from duly.store.postgres import beginning, redacted, render, translated, trusted
+from duly.store.postgres_sql import clock_sql
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from duly.ledger.named import Named
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
+    from duly.store.borrowed import Lent
     from duly.store.protocol import Store
     from duly.work.payload import Json
     from duly.work.run import Run
@@ -176,7 +177,7 @@ def postgres(url: str, *, busy_seconds: float = BUSY_SECONDS) -> Ledger[psycopg.
     return Ledger(PostgresStore(url, busy_seconds=busy_seconds))
 
 
-def once(tx: sqlite3.Connection | psycopg.Connection[Any], key: str, *, payload: Json = None) -> bool:
+def once(tx: Lent, key: str, *, payload: Json = None) -> bool:
     """Whether the caller's effect is to be done, in the caller's transaction: the run of `key` is then complete with it.
 
     True: do the effect now; both commit, or neither. False: it was complete already. Where the effect must not be done for

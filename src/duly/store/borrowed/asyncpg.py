@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
@@ -10,7 +9,7 @@ import asyncpg
 from duly.errors import ClaimLost, DulyError, NoTransaction
 from duly.ledger.ask import Ask, Statement, drive_async
 from duly.store.borrowed.facts import FACTS, clock_by_hand
-from duly.store.postgres import clock_sql, render
+from duly.store.postgres_sql import PARAMETER, clock_sql, spell
 from duly.store.sqlstate import INTEGRITY, meaning_of
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ class Answers:
         return [tuple(row) for row in await self._connection.fetch(sql, *values)]
 
 
-_PARAMETER = re.compile(r"%\((\w+)\)s")
 _made: dict[tuple[Statement, str], tuple[str, list[str]]] = {}
 
 
@@ -78,8 +76,8 @@ def _numbered(statement: Statement, clock: str) -> tuple[str, list[str]]:
     """A statement's text with `$1`, `$2`, … and the names of its parameters in that order."""
     ready = _made.get((statement, clock))
     if ready is None:
-        text = render(statement, clock)
-        names = list(dict.fromkeys(_PARAMETER.findall(text)))
-        sql = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", text).replace("%%", "%")
+        text = spell(statement, clock)
+        names = list(dict.fromkeys(PARAMETER.findall(text)))
+        sql = PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", text)
         ready = _made[statement, clock] = (sql, names)
     return ready
