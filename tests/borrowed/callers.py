@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from itertools import count
 from typing import Any, TypeVar
 
+import aiosqlite
+import asyncpg
 import django
 import psycopg
 import sqlalchemy
@@ -28,13 +30,9 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 import duly
+import duly.aio
 from duly.ledger.complete import complete_or_raise
-from duly.ledger.once import once as once_operation
-from duly.ledger.records import Claimer
-from duly.schedule.keys import parse_key
 from duly.store.borrowed import run_in_async
-from duly.work.identity import new_attempt_id, owner
-from duly.work.payload import payload_hash
 
 T = TypeVar("T")
 
@@ -253,17 +251,124 @@ class OfSqlalchemyAsync(Caller):
         self._run(self._savepoints.pop().commit())
 
     def once(self, key: str, *, payload: Any = None) -> bool:
-        claimer = Claimer(new_attempt_id(), owner(), "once", None if payload is None else payload_hash(payload))
-        return self._run(run_in_async(self.lent, once_operation(parse_key(key), claimer)))
+        return self._run(once_in(self.lent, key, payload))
 
     def complete(self, claim: duly.Claim) -> None:
-        origin = claim._store.origin  # type: ignore[attr-defined]  # each store has one
-        self._run(run_in_async(self.lent, complete_or_raise(claim._held), origin))
+        self._run(complete_in(self.lent, claim))
 
     def close(self) -> None:
         self._run(self.lent.close())
         self._run(self.engine.dispose())
         self._runner.close()
+
+
+async def once_in(lent: Any, key: str, payload: Any) -> bool:
+    return await duly.aio.once(lent, key, payload=payload)
+
+
+async def complete_in(lent: Any, claim: duly.Claim) -> None:
+    origin = claim._store.origin  # type: ignore[attr-defined]  # each store has one
+    await run_in_async(lent, complete_or_raise(claim._held), origin)
+
+
+class OfDriver(Caller):
+    """Someone with a connection of an async driver, awaited in a loop of its own."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+
+    def _run(self, awaited: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(awaited)
+
+    def execute(self, sql: str) -> None:
+        self._run(self._awaited(sql))
+
+    async def _awaited(self, sql: str) -> None:
+        await self.lent.execute(sql)
+
+    def commit(self) -> None:
+        self._run(self.lent.commit())
+
+    def rollback(self) -> None:
+        self._run(self.lent.rollback())
+
+    def once(self, key: str, *, payload: Any = None) -> bool:
+        return self._run(once_in(self.lent, key, payload))
+
+    def complete(self, claim: duly.Claim) -> None:
+        self._run(complete_in(self.lent, claim))
+
+    def close(self) -> None:
+        self._run(self.lent.close())
+        self._runner.close()
+
+
+class OfAiosqlite(OfDriver):
+    def __init__(self, place: str, *, autocommit: bool = False, isolation: str | None = None) -> None:
+        super().__init__()
+
+        self._begins = not autocommit
+
+        async def connect() -> Any:
+            return await aiosqlite.connect(place, timeout=0, isolation_level=None)
+
+        self.lent = self._run(connect())
+
+    def begin(self) -> None:
+        if self._begins:
+            self.execute("begin")
+
+
+class OfPsycopgAsync(OfDriver):
+    def __init__(self, place: str, *, autocommit: bool = False, isolation: str | None = None) -> None:
+        super().__init__()
+        self.lent = self._run(psycopg.AsyncConnection.connect(place, autocommit=autocommit))
+        if isolation is not None:
+            level = psycopg.IsolationLevel[isolation.replace(" ", "_")]
+            self._run(self.lent.set_isolation_level(level))
+
+
+class OfAsyncpg(OfDriver):
+    def __init__(self, place: str, *, autocommit: bool = False, isolation: str | None = None) -> None:
+        super().__init__()
+        self.lent = self._run(asyncpg.connect(place))
+        self._isolation = (isolation or "read committed").replace(" ", "_").lower()
+        self._autocommit = autocommit
+        self._transaction: Any = None
+
+    def begin(self) -> None:
+        if self._autocommit or self._transaction is not None:
+            return
+
+        async def begin() -> Any:
+            transaction = self.lent.transaction(isolation=self._isolation)
+            await transaction.start()
+            return transaction
+
+        self._transaction = self._run(begin())
+
+    def _end(self, how: str) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            self._run(getattr(transaction, how)())
+
+    def execute(self, sql: str) -> None:
+        self.begin()
+        super().execute(sql)
+
+    def once(self, key: str, *, payload: Any = None) -> bool:
+        self.begin()
+        return super().once(key, payload=payload)
+
+    def complete(self, claim: duly.Claim) -> None:
+        self.begin()
+        super().complete(claim)
+
+    def commit(self) -> None:
+        self._end("commit")
+
+    def rollback(self) -> None:
+        self._end("rollback")
 
 
 # -- Django -------------------------------------------------------------------------------------------------------------
@@ -365,6 +470,9 @@ def a_connection(engine: Any) -> Any:
 KINDS = [
     Kind("sqlite3", "sqlite", OfSqlite3),
     Kind("psycopg", "postgresql", OfPsycopg),
+    Kind("aiosqlite", "sqlite", OfAiosqlite),
+    Kind("psycopg async", "postgresql", OfPsycopgAsync),
+    Kind("asyncpg", "postgresql", OfAsyncpg),
     sqlalchemy_kind("Connection", "sqlite", a_connection),
     sqlalchemy_kind("Connection", "sqlite", a_connection, mode=SQLALCHEMY_BEGINS),
     sqlalchemy_kind("Connection", "postgresql+psycopg", a_connection),

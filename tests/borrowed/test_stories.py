@@ -19,12 +19,15 @@ def told_of(kinds: Iterable[Kind]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("kind", list(kinds), ids=lambda kind: kind.name)
 
 
+AWAITED = ("aiosqlite", "psycopg async", "asyncpg")
+SQLITES, POSTGRESES = ("sqlite3", "aiosqlite"), ("psycopg", "psycopg async", "asyncpg")  # with nobody before them
+
 every_kind = told_of(KINDS)
 on_sqlite = told_of(kind for kind in KINDS if kind.database == "sqlite")
 on_postgres = told_of(kind for kind in KINDS if kind.database == "postgresql")
 with_savepoints = told_of(kind for kind in KINDS if kind.savepoints)
 not_awaited = told_of(
-    kind for kind in KINDS if not kind.name.startswith("Async")
+    kind for kind in KINDS if not kind.name.startswith("Async") and kind.name not in AWAITED
 )  # a block that is awaited is duly.aio's
 
 
@@ -240,7 +243,7 @@ def test_a_lost_claim_commits_nothing_whoever_swallows_it(shop: Shop, caller: Ca
     assert (shop.effects, shop.history) == (["successor"], [(1, "lost"), (2, "completed")])
 
 
-@told_of(kind for kind in KINDS if kind.name != "sqlite3")  # there it is a new transaction, which the caller made
+@told_of(kind for kind in KINDS if kind.name not in SQLITES)  # there it is a new transaction, which the caller made
 def test_after_a_lost_claim_what_is_written_in_the_same_block_is_not_kept(shop: Shop, caller: Caller) -> None:
     stale = shop.take()
     successor = shop.lose(stale)
@@ -257,7 +260,7 @@ def test_after_a_lost_claim_what_is_written_in_the_same_block_is_not_kept(shop: 
     successor.release()
 
 
-@told_of(kind for kind in KINDS if kind.name not in ("sqlite3", "psycopg"))  # nobody stands before these
+@told_of(kind for kind in KINDS if kind.name not in (*SQLITES, *POSTGRESES))  # nobody stands before these
 def test_a_block_that_lost_its_claim_can_only_be_rolled_back(shop: Shop, caller: Caller) -> None:
     stale = shop.take()
     successor = shop.lose(stale)
@@ -274,7 +277,7 @@ def test_a_block_that_lost_its_claim_can_only_be_rolled_back(shop: Shop, caller:
     successor.release()
 
 
-@told_of(kind for kind in KINDS if kind.name != "psycopg")  # whose connection is closed for good
+@told_of(kind for kind in KINDS if kind.name not in POSTGRESES)  # whose connection is closed for good
 def test_a_caller_goes_on_after_rolling_a_lost_claim_back(shop: Shop, caller: Caller) -> None:
     stale = shop.take()
     successor = shop.lose(stale)
