@@ -17,7 +17,7 @@ import psycopg
 
 from duly.errors import DulyError, LedgerTooNew
 from duly.ledger.ask import Ask, Statement, drive
-from duly.store import BUSY_SECONDS, SCHEMA
+from duly.store import BUSY_SECONDS, SCHEMA, refuse_other_versions
 from duly.store.sqlstate import meaning_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,13 @@ T = TypeVar("T")
 
 CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # now() stands still inside a transaction (I4)
 CLOCK_BY_HAND = "(select at from duly.clock)"
+
+# Shared by whoever writes, held alone by a migration: a ledger may be migrated under a running process, and nobody who has
+# looked whether he may write is still writing when a step has decided otherwise. Taken first, so that the look is after it.
+VERSION_LOCK = 0x64756C79
+MAY_WRITE = (
+    f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); select value from duly.meta where name = 'min_writer'"
+)
 
 
 def clock_sql(by_hand: bool) -> str:
@@ -118,7 +125,7 @@ class PostgresStore:
     """One ledger in the schema duly of a PostgreSQL database. Each thread gets a connection of its own.
 
     `busy_seconds` is how long a statement waits for a lock before it raises `LedgerBusy`. Raises `NoLedger` (tables are
-    made by `duly db create`, never implicitly), `LedgerUnavailable` or `LedgerTooNew`.
+    made by `duly db create`, never implicitly), `LedgerUnavailable`, `LedgerTooNew` or `LedgerTooOld`.
     """
 
     def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -130,8 +137,7 @@ class PostgresStore:
             facts = facts_of(self.session.connection)
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
-        if int(facts["min_writer"]) > SCHEMA:
-            raise LedgerTooNew
+        refuse_other_versions(facts, name=self.path)
         self.ledger_id = facts["ledger_id"]
         self.namespace = facts["namespace"]
         self.clock_by_hand = facts["clock"] == "hand"
@@ -158,15 +164,17 @@ class PostgresStore:
         loss loses nothing.
         """
         wait = int((busy_seconds or self.busy_seconds) * 1000)
-        beginning = f"begin isolation level read committed; set local lock_timeout = {wait}"
-        return self._run(operation, beginning if durable else f"{beginning}; set local synchronous_commit = off")
+        flush = "" if durable else "set local synchronous_commit = off; "
+        return self._run(
+            operation, f"begin isolation level read committed; set local lock_timeout = {wait}; {flush}{MAY_WRITE}"
+        )
 
     def _run(self, operation: Operation[T], beginning: str) -> T:
         try:
             session = self.session
             connection = session.connection
-            connection.execute(trusted(beginning))
             try:
+                refuse_newer(connection.execute(trusted(beginning)))
                 result = drive(operation, session.answers)
                 connection.execute("commit")
             except BaseException:
@@ -241,6 +249,14 @@ class Session:
         if self.owned is not None:
             self.owned.close()
             self.owned = None
+
+
+def refuse_newer(begun: psycopg.Cursor[Any]) -> None:
+    """Raise `LedgerTooNew` where the last of the statements that began a transaction, if it looked, finds that so it is."""
+    while begun.nextset():
+        pass
+    if begun.description is not None and int(begun.fetchall()[0][0]) > SCHEMA:
+        raise LedgerTooNew
 
 
 def facts_of(connection: psycopg.Connection[Any]) -> dict[str, str]:

@@ -2,12 +2,39 @@
 -- The tables are those of SQLite, column for column: what each is for stands there, in 0001_ledger.sqlite.sql.
 --
 -- Fillfactors leave room for the updates of a run, a line and a lease on their own page.
+--
+-- min_writer: 1
 
-create schema duly;
+-- It may be there: then whoever makes the tables needs no right to make a schema.
+do $$
+begin
+    if to_regnamespace('duly') is null then
+        create schema duly;
+    end if;
+end $$;
 
 create table duly.meta (
     name  text primary key,
     value text not null
+);
+
+insert into duly.meta (name, value)
+values ('schema', '0'),
+       ('min_writer', '0'),
+       ('ledger_id', replace(gen_random_uuid()::text, '-', '')),
+       ('clock', 'system');
+
+insert into duly.meta (name, value)
+select 'namespace', value
+  from duly.meta
+ where name = 'ledger_id';
+
+create table duly.migration (
+    number     bigint primary key,
+    name       text   not null,
+    sha256     text   not null,
+    applied_at bigint not null,
+    by         text   not null
 );
 
 -- A clock set by hand, for tests: one row where duly.meta says clock = hand, else none.

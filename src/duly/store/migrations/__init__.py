@@ -1,27 +1,164 @@
-"""Migrations: numbered SQL, one file a step and engine. A new ledger takes all of them."""
+"""Migrations: numbered SQL, one file a step and engine, each applied once and on record with its checksum.
+
+A new ledger takes all of them. One that is there takes what it lacks from `duly db migrate`, and from nothing else; till
+then a release works on the schema that it finds, newer or older. What is released is never edited, and the schema only
+grows, so that old code keeps working on it. A step after which it could not says so in its head: `-- min_writer: N` keeps
+every release that does not know schema N from writing, and `-- min_writer: as before` lets all write that might.
+"""
 
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 
-from duly.store import SCHEMA
+from duly.errors import LedgerTooNew, LedgerUnwritable, MigrationDiffers
+from duly.records import record
 
-MIN_WRITER = 1  # the oldest release, by the schema it knows, that may write a ledger made by this one
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    Recorded = Iterable[tuple[int, str]]  # number and checksum of each migration that a ledger has
+
+SQLITE, POSTGRES = "sqlite", "postgres"
+BY_DULY = "duly"  # who makes a ledger that nobody asked for by name
+
+_HERE = os.path.dirname(__file__)
+_HEAD = "-- min_writer: "
+_PREFIX = {SQLITE: "duly_", POSTGRES: "duly."}
+_CLOCK = {
+    SQLITE: "cast((julianday('now') - 2440587.5) * 86400000000 as integer)",
+    POSTGRES: "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
+}
 
 
-def script(name: str) -> str:
-    """The text of a migration in this folder."""
-    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as f:
-        return f.read()
+@record
+class Step:
+    """One migration of one engine. `min_writer` is the schema that a release must know to write after it; None: as before."""
+
+    number: int
+    name: str
+    engine: str
+    sql: str
+    min_writer: int | None
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.number:04}_{self.name}.{self.engine}.sql"
+
+    @property
+    def sha256(self) -> str:
+        """Its checksum: of its text with line feeds, whatever ends the lines of a checkout."""
+        return sha256(self.sql.encode()).hexdigest()
 
 
-def new_facts(clock: str) -> dict[str, str]:
-    """The facts of a ledger that is being made. `clock`: `system`, or `hand` for one that a test sets."""
-    ledger_id = os.urandom(16).hex()
-    return {
-        "schema": str(SCHEMA),
-        "min_writer": str(MIN_WRITER),
-        "ledger_id": ledger_id,
-        "namespace": ledger_id,
-        "clock": clock,
-    }
+def steps(engine: str, *folders: str) -> list[Step]:
+    """Every migration of an engine, `sqlite` or `postgres`, in order. More `folders` hold those that a test makes up."""
+    found = [
+        _read(folder, file, engine) for folder in (_HERE, *folders) for file in os.listdir(folder) if _is(file, engine)
+    ]
+    return sorted(found, key=lambda step: step.number)
+
+
+def _is(file: str, engine: str) -> bool:
+    return file[:4].isdigit() and file.endswith(f".{engine}.sql")
+
+
+def _read(folder: str, file: str, engine: str) -> Step:
+    with open(os.path.join(folder, file), encoding="utf-8") as f:
+        sql = f.read()
+    number, _, name = file.removesuffix(f".{engine}.sql").partition("_")
+    return Step(int(number), name, engine, sql, _min_writer(sql, file))
+
+
+def _min_writer(sql: str, file: str) -> int | None:
+    for line in sql.splitlines():
+        if line.startswith(_HEAD):
+            said = line.removeprefix(_HEAD).strip()
+            return None if said == "as before" else int(said)
+    raise ValueError(
+        f"{file} does not say in its head who may write after it: '{_HEAD}as before', or a schema's number"
+    )
+
+
+# -- what is missing ----------------------------------------------------------------------------------------------------
+
+
+def missing(recorded: Recorded, known: Sequence[Step], *, min_writer: int, ledger: str) -> list[Step]:
+    """The known steps that a ledger lacks, in order. Pure.
+
+    Raises `MigrationDiffers` for a file that is not the one that was applied, and `LedgerTooNew` for a ledger that those
+    who know no more than these steps may not write.
+    """
+    if min_writer > known[-1].number:
+        raise LedgerTooNew(f"{ledger} was migrated by a newer release and does not let this one write; upgrade duly")
+    applied = dict(recorded)
+    for step in known:
+        if applied.get(step.number, step.sha256) != step.sha256:
+            raise MigrationDiffers(
+                f"{ledger} was migrated by another {step.file} than this release has; what is released is never edited: "
+                "install the release that made the ledger, or put the file back"
+            )
+    return [step for step in known if step.number not in applied]
+
+
+def failed(step: Step, *, ledger: str, why: str) -> LedgerUnwritable:
+    """The error for a step that the database did not accept."""
+    return LedgerUnwritable(f"{step.file} could not be applied to {ledger}, and nothing of it was kept: {why}")
+
+
+# -- as statements ------------------------------------------------------------------------------------------------------
+
+
+def statements(step: Step, *, by: str) -> list[str]:
+    """What applies a step and records that it was: for one transaction, one after the other, without parameters."""
+    return [*split(step.sql, step.engine), *_records(step, by)]
+
+
+def script(step: Step, *, by: str) -> str:
+    """The same as a text for a person or a database's own shell: one transaction."""
+    ended = [each.strip() if each.rstrip().endswith(";") else f"{each.strip()};" for each in _records(step, by)]
+    return "\n".join(["begin;\n", step.sql.rstrip(), "", *ended, "\ncommit;\n"])
+
+
+def split(text: str, engine: str) -> list[str]:
+    """The statements of a script. One ends with its line: the rest of the line is a comment, if anything."""
+    ends = _sqlite_ends() if engine == SQLITE else _ends_on_postgres
+    found, pending = [], ""
+    for line in text.splitlines(keepends=True):
+        pending += line
+        if ends(pending):
+            found.append(pending)
+            pending = ""
+    return found
+
+
+def _sqlite_ends() -> Callable[[str], bool]:
+    from sqlite3 import complete_statement  # it knows that a trigger's body holds semicolons
+
+    return complete_statement
+
+
+def _ends_on_postgres(text: str) -> bool:
+    """A body between `$$` holds semicolons."""
+    last = text.splitlines()[-1].partition("--")[0]
+    return text.count("$$") % 2 == 0 and last.rstrip().endswith(";")
+
+
+def _records(step: Step, by: str) -> list[str]:
+    table, clock = _PREFIX[step.engine], _CLOCK[step.engine]
+    values = f"{step.number}, '{step.name}', '{step.sha256}', {clock}, {_quoted(by)}"
+    facts = {"schema": step.number, "min_writer": step.min_writer}
+    return [
+        f"insert into {table}migration (number, name, sha256, applied_at, by)\nvalues ({values})",
+        *(
+            f"update {table}meta set value = '{value}' where name = '{name}'"
+            for name, value in facts.items()
+            if value is not None
+        ),
+    ]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive
-from duly.store.postgres import Answers, translated, trusted
+from duly.store.postgres import MAY_WRITE, Answers, refuse_newer, translated, trusted
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -126,10 +126,15 @@ class OwnedTransaction:
         return self._connection._open
 
     def begin(self) -> OwnedConnection:
-        """Begin the transaction."""
+        """Begin the transaction. Raises `LedgerTooNew`."""
         if self._connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
-        self._ours(f"begin isolation level read committed; set local lock_timeout = {self._wait}")
+        begin = f"begin isolation level read committed; set local lock_timeout = {self._wait}; {MAY_WRITE}"
+        try:
+            refuse_newer(self._ours(begin))
+        except BaseException:
+            self.abandon()
+            raise
         self._begun = self._current()
         self._connection._open = True
         return self._connection
@@ -174,16 +179,20 @@ class OwnedTransaction:
         """Close the connection."""
         psycopg.Connection.close(self._connection)
 
-    def _ours(self, statement: str) -> None:
+    def _ours(self, statement: str) -> psycopg.Cursor[Any]:
         """A statement of duly's own, which no cursor class looks at."""
         try:
-            psycopg.Cursor(self._connection).execute(trusted(statement))
+            return self._cursor().execute(trusted(statement))
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
 
+    def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
+        # A run's row factory is none of our rows' business.
+        return psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row)
+
     def _current(self) -> str:
         try:
-            row = psycopg.Cursor(self._connection).execute("select pg_current_xact_id()::text").fetchone()
+            row = self._cursor().execute("select pg_current_xact_id()::text").fetchone()
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         assert row is not None
