@@ -16,13 +16,12 @@ import psycopg
 import pytest
 
 import duly
-from duly.errors import LedgerTooOld, LedgerUnwritable, MigrationDiffers
+from duly.errors import LedgerTooOld, LedgerUnwritable, MigrationDiffers, Misuse
 from duly.ledger import states
 from duly.ledger.open import Taken
 from duly.ledger.records import Busy
-from duly.store import SCHEMA
-from duly.store.migrations import Step, missing, postgres, script, split, sqlite, steps
-from duly.store.postgres import VERSION_LOCK
+from duly.store import SCHEMA, VERSION_LOCK
+from duly.store.migrations import Step, apply, missing, postgres, script, split, sqlite, steps
 from duly.testing.clock import HandClock
 from tests.books import Book, PostgresBook
 from tests.exec.stage import until
@@ -408,3 +407,42 @@ def test_a_clock_by_hand_is_set_up_with_the_ledger(place: Place) -> None:
 
     assert place.rows("select value from duly_meta where name = 'clock'") == [("hand",)]
     assert place.rows("select at from duly_clock") == [(clock.now(),)]
+
+
+# -- in the transaction of another tool ---------------------------------------------------------------------------------
+
+
+def test_a_step_that_another_tool_applies_is_applied_whole_or_not_at_all(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:  # it begins no transaction for a table
+
+        def breaks_off(statement: str) -> sqlite3.Cursor:
+            if "create table duly_event" in statement:
+                raise OSError("the connection broke")
+            return connection.execute(statement)
+
+        with pytest.raises(OSError, match="broke"):
+            apply(1, breaks_off, dialect="sqlite", by="a tool")
+        assert connection.execute("select name from sqlite_master").fetchall() == []
+
+        apply(1, connection.execute, dialect="sqlite", by="a tool")
+        apply(1, connection.execute, dialect="sqlite", by="a tool, again")
+        connection.commit()
+
+        assert connection.execute("select number, by from duly_migration").fetchall() == [(1, "a tool")]
+
+
+def test_another_tool_must_have_begun_a_transaction_on_postgresql(server: Server) -> None:
+    with (
+        psycopg.connect(server.new_database(), autocommit=True) as connection,
+        pytest.raises(psycopg.errors.NoActiveSqlTransaction),
+    ):
+        apply(1, lambda sql: connection.execute(sql.encode()), dialect="postgresql", by="a tool")
+
+
+def test_a_database_that_keeps_no_ledger_is_named() -> None:
+    with pytest.raises(Misuse, match="not on mysql"):
+        apply(1, list, dialect="mysql", by="a tool")
+
+
+def test_no_statement_on_postgresql_holds_what_some_drivers_take_for_a_parameter() -> None:
+    assert not [step.file for step in steps("postgres") if "%" in step.sql]

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1  # the newest schema that this release knows; it writes a ledger whose min_writer is at most this
 OLDEST_SCHEMA = 1  # and the oldest that has all that it needs
+# On PostgreSQL: an advisory lock that whoever writes shares and a migration holds alone, so that nobody who has looked whether
+# he may write is still writing when a migration has decided otherwise.
+VERSION_LOCK = 0x64756C79
 BUSY_SECONDS = 10.0  # how long a write waits for its turn
 
 

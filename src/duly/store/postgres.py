@@ -17,7 +17,7 @@ import psycopg
 
 from duly.errors import DulyError, LedgerTooNew
 from duly.ledger.ask import Ask, Statement, drive
-from duly.store import BUSY_SECONDS, SCHEMA, refuse_other_versions
+from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
 from duly.store.sqlstate import meaning_of
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ T = TypeVar("T")
 CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # now() stands still inside a transaction (I4)
 CLOCK_BY_HAND = "(select at from duly.clock)"
 
-# Shared by whoever writes, held alone by a migration: a ledger may be migrated under a running process, and nobody who has
-# looked whether he may write is still writing when a step has decided otherwise. Taken first, so that the look is after it.
-VERSION_LOCK = 0x64756C79
+# A ledger may be migrated under a running process. The lock is taken first, so that the look is after it.
 MAY_WRITE = (
     f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); select value from duly.meta where name = 'min_writer'"
 )

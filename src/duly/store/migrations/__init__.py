@@ -11,14 +11,19 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 
-from duly.errors import LedgerTooNew, LedgerUnwritable, MigrationDiffers
+from duly.errors import LedgerTooNew, LedgerUnwritable, MigrationDiffers, Misuse
 from duly.records import record
+from duly.store import VERSION_LOCK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeAlias
 
-    Recorded = Iterable[tuple[int, str]]  # number and checksum of each migration that a ledger has
+    Recorded: TypeAlias = Iterable[tuple[int, str]]  # number and checksum of each migration that a ledger has
+    Run: TypeAlias = Callable[
+        [str], Any
+    ]  # runs a statement without parameters; of a query's answer the rows are iterated
 
 SQLITE, POSTGRES = "sqlite", "postgres"
 BY_DULY = "duly"  # who makes a ledger that nobody asked for by name
@@ -26,6 +31,15 @@ BY_DULY = "duly"  # who makes a ledger that nobody asked for by name
 _HERE = os.path.dirname(__file__)
 _HEAD = "-- min_writer: "
 _PREFIX = {SQLITE: "duly_", POSTGRES: "duly."}
+_IS_THERE = {
+    SQLITE: "select 1 from sqlite_master where name = 'duly_meta'",
+    POSTGRES: "select 1 where to_regclass('duly.meta') is not null",
+}
+# Who comes while a step waits for its locks queues behind it: so it gives up before they do (BUSY_SECONDS).
+ALONE = {
+    SQLITE: (),
+    POSTGRES: ("set local lock_timeout = '5s'", f"select pg_advisory_xact_lock({VERSION_LOCK})"),
+}
 _CLOCK = {
     SQLITE: "cast((julianday('now') - 2440587.5) * 86400000000 as integer)",
     POSTGRES: "(extract(epoch from clock_timestamp()) * 1000000)::bigint",
@@ -103,6 +117,56 @@ def missing(recorded: Recorded, known: Sequence[Step], *, min_writer: int, ledge
     return [step for step in known if step.number not in applied]
 
 
+def is_there(run: Run, engine: str) -> bool:
+    """Whether a database holds a ledger."""
+    return bool(list(run(_IS_THERE[engine])))
+
+
+def lacking(run: Run, known: Sequence[Step], *, ledger: str) -> list[Step]:
+    """The known steps that a database lacks: all of them, where it holds no ledger. Raises as `missing`."""
+    engine = known[0].engine
+    if not is_there(run, engine):
+        return list(known)
+    table = _PREFIX[engine]
+    recorded = [(number, digest) for number, digest in run(f"select number, sha256 from {table}migration")]
+    ((min_writer,),) = run(f"select value from {table}meta where name = 'min_writer'")
+    return missing(recorded, known, min_writer=int(min_writer), ledger=ledger)
+
+
+# -- in the transaction of another tool ---------------------------------------------------------------------------------
+
+
+def apply(number: int, run: Run, *, dialect: str, by: str) -> None:
+    """Apply one step in a transaction that another tool began and commits, unless the ledger has it.
+
+    `run` runs a statement without parameters and answers the rows of a query: `connection.execute` of sqlite3 or psycopg,
+    `connection.exec_driver_sql` of SQLAlchemy. Raises `Misuse` for a dialect other than SQLite and PostgreSQL, as `missing`,
+    and what `run` raises: then nothing of the step is kept.
+    """
+    engine = engine_of(dialect)
+    run("savepoint duly_step")  # Python's sqlite3 begins a transaction for no table; on PostgreSQL it insists on one
+    try:
+        for statement in ALONE[engine]:
+            run(statement)
+        for step in lacking(run, steps(engine), ledger="this database"):
+            if step.number == number:
+                for statement in statements(step, by=by):
+                    run(statement)
+    except BaseException:
+        run("rollback to savepoint duly_step")
+        run("release savepoint duly_step")
+        raise
+    run("release savepoint duly_step")
+
+
+def engine_of(dialect: str) -> str:
+    """The engine that a tool names in its own way. Raises `Misuse`."""
+    engine = {SQLITE: SQLITE, POSTGRES: POSTGRES, "postgresql": POSTGRES}.get(dialect)
+    if engine is None:
+        raise Misuse(f"ledger: it is kept on SQLite or PostgreSQL, not on {dialect}; leave its migrations out there")
+    return engine
+
+
 def failed(step: Step, *, ledger: str, why: str) -> LedgerUnwritable:
     """The error for a step that the database did not accept."""
     return LedgerUnwritable(f"{step.file} could not be applied to {ledger}, and nothing of it was kept: {why}")
@@ -112,14 +176,14 @@ def failed(step: Step, *, ledger: str, why: str) -> LedgerUnwritable:
 
 
 def statements(step: Step, *, by: str) -> list[str]:
-    """What applies a step and records that it was: for one transaction, one after the other, without parameters."""
-    return [*split(step.sql, step.engine), *_records(step, by)]
+    """What applies a step and records that it was: one after the other in one transaction, without parameters."""
+    return [*ALONE[step.engine], *split(step.sql, step.engine), *_records(step, by)]
 
 
 def script(step: Step, *, by: str) -> str:
     """The same as a text for a person or a database's own shell: one transaction."""
-    ended = [each.strip() if each.rstrip().endswith(";") else f"{each.strip()};" for each in _records(step, by)]
-    return "\n".join(["begin;\n", step.sql.rstrip(), "", *ended, "\ncommit;\n"])
+    before, after = ([f"{each};" for each in ours] for ours in (ALONE[step.engine], _records(step, by)))
+    return "\n".join(["begin;", *before, "", step.sql.strip(), "", *after, "commit;\n"])
 
 
 def split(text: str, engine: str) -> list[str]:

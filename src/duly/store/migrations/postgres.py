@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from duly.errors import NoLedger
-from duly.store.migrations import BY_DULY, POSTGRES, Step, failed, missing, statements, steps
-from duly.store.postgres import VERSION_LOCK, facts_of, redacted, translated, trusted
-
-# Who comes while a step waits for its locks queues behind it: so it gives up before they do (BUSY_SECONDS).
-_WAIT_SECONDS = 5
+from duly.store.migrations import ALONE, BY_DULY, POSTGRES, Step, failed, is_there, lacking, statements, steps
+from duly.store.postgres import facts_of, redacted, translated, trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +29,7 @@ def create(
     `clock`: `system`, or `hand` for one that a test sets. Raises `LedgerUnwritable` or `LedgerUnavailable`.
     """
     with _connected(url) as connection, _alone(connection):
-        if not _is_there(connection):
+        if not is_there(connection.execute, POSTGRES):
             for step in known or steps(POSTGRES):
                 _apply(connection, url, step, by)
             if clock == "hand":
@@ -70,11 +67,9 @@ def _apply_next(connection: Connection, url: str, by: str, known: Sequence[Step]
 
 
 def _missing(connection: Connection, url: str, known: Sequence[Step]) -> list[Step]:
-    if not _is_there(connection):
+    if not is_there(connection.execute, POSTGRES):
         raise NoLedger(f"{redacted(url)} holds no ledger; make one with `duly db create`", next_step="duly db create")
-    recorded = connection.execute("select number, sha256 from duly.migration").fetchall()
-    min_writer = int(facts_of(connection)["min_writer"])
-    return missing(recorded, known, min_writer=min_writer, ledger=redacted(url))
+    return lacking(connection.execute, known, ledger=redacted(url))
 
 
 def _apply(connection: Connection, url: str, step: Step, by: str) -> None:
@@ -85,10 +80,6 @@ def _apply(connection: Connection, url: str, step: Step, by: str) -> None:
         if isinstance(e, psycopg.errors.InsufficientPrivilege):
             raise
         raise failed(step, ledger=redacted(url), why=f"{e.diag.message_primary} ({e.sqlstate})") from e
-
-
-def _is_there(connection: Connection) -> bool:
-    return connection.execute("select to_regclass('duly.meta')").fetchone() != (None,)
 
 
 @contextmanager
@@ -104,6 +95,6 @@ def _connected(url: str) -> Iterator[Connection]:
 def _alone(connection: Connection) -> Iterator[None]:
     """A transaction that no other migration, and no writer of duly's, is in at the same time."""
     with connection.transaction():
-        connection.execute(trusted(f"set local lock_timeout = '{_WAIT_SECONDS}s'"))
-        connection.execute("select pg_advisory_xact_lock(%s)", (VERSION_LOCK,))
+        for statement in ALONE[POSTGRES]:
+            connection.execute(trusted(statement))
         yield

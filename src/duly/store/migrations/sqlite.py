@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from duly.errors import LedgerUnwritable, NoLedger
 from duly.store.lock import WriterLock
-from duly.store.migrations import BY_DULY, SQLITE, Step, failed, missing, statements, steps
+from duly.store.migrations import BY_DULY, SQLITE, Step, failed, is_there, lacking, statements, steps
 from duly.store.sqlite import BUSY_SECONDS, begin, commit, connect, facts_of, translated, while_busy
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def pending(path: str, *, busy_seconds: float = BUSY_SECONDS, known: Sequence[St
 
 
 def _found(connection: sqlite3.Connection, path: str, clock: str, by: str, known: Sequence[Step]) -> dict[str, str]:
-    if not _is_there(connection):
+    if not is_there(connection.execute, SQLITE):
         for step in known:
             _apply(connection, path, step, by)
         if clock == "hand":
@@ -87,11 +87,9 @@ def _apply_next(connection: sqlite3.Connection, path: str, by: str, known: Seque
 
 
 def _missing(connection: sqlite3.Connection, path: str, known: Sequence[Step]) -> list[Step]:
-    if not _is_there(connection):
+    if not is_there(connection.execute, SQLITE):
         raise NoLedger(f"{path} is a database, but holds no ledger", next_step="duly db create")
-    recorded = connection.execute("select number, sha256 from duly_migration").fetchall()
-    min_writer = int(facts_of(connection, seconds=0)["min_writer"])
-    return missing(recorded, known, min_writer=min_writer, ledger=path)
+    return lacking(connection.execute, known, ledger=path)
 
 
 def _apply(connection: sqlite3.Connection, path: str, step: Step, by: str) -> None:
@@ -102,10 +100,6 @@ def _apply(connection: sqlite3.Connection, path: str, step: Step, by: str) -> No
         if e.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):  # not a disk that is full
             raise failed(step, ledger=path, why=str(e)) from e
         raise
-
-
-def _is_there(connection: sqlite3.Connection) -> bool:
-    return connection.execute("select 1 from sqlite_master where name = 'duly_meta'").fetchone() is not None
 
 
 def _refuse_absent(path: str) -> None:
