@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -145,23 +146,44 @@ def test_an_id_may_come_as_a_uuid_or_as_text_and_must_be_one(shop: Shop) -> None
             connection.execute(f"select duly.complete({written}, %s)".encode(), (bare, claim.run.attempt))
             connection.rollback()
 
-        with pytest.raises(psycopg.IntegrityError, match="took this run over"):
-            connection.execute("select duly.complete(%s, %s)", (bare, claim.run.attempt + 1))
-        connection.rollback()
         with pytest.raises(psycopg.DataError):
             connection.execute("select duly.complete('4711', 1)")
 
 
+@pytest.mark.parametrize(("other_id", "ahead"), [(True, 0), (False, 1), (False, -1)])
+def test_the_attempt_is_named_by_id_and_number_both(shop: Shop, other_id: bool, ahead: int) -> None:
+    claim = shop.take()
+    attempt = (str(uuid4()) if other_id else claim.run.attempt_id, claim.run.attempt + ahead)
+
+    with psycopg.connect(shop.url) as connection:
+        connection.execute("insert into export values ('2026-10-05')")
+        with pytest.raises(psycopg.IntegrityError, match="nothing was committed"):
+            connection.execute("select duly.complete(%s, %s)", attempt)
+        connection.commit()  # of a transaction that has failed: a rollback
+
+    assert (shop.exported, shop.ends) == ([], [])
+
+
 def test_the_function_says_where_it_is_to_be_called(shop: Shop) -> None:
     with psycopg.connect(shop.url) as connection:
-        says = connection.execute(
-            "select obj_description(oid, 'pg_proc'), prosecdef from pg_proc where pronamespace = 'duly'::regnamespace "
-            "and proname = 'complete'"
-        ).fetchall()
+        says = connection.execute(f"select obj_description(oid, 'pg_proc') {THE_FUNCTIONS}".encode()).fetchall()
 
     assert len(says) == 2
-    assert all("outer level of the transaction" in comment and not definer for comment, definer in says)
-    assert any("savepoint" in comment for comment, _ in says)
+    assert all("outer level of the transaction" in comment for (comment,) in says)
+    assert any("savepoint" in comment for (comment,) in says)
+
+
+def test_the_function_has_the_rights_of_its_caller_and_names_that_nobody_can_replace(shop: Shop) -> None:
+    with psycopg.connect(shop.url) as connection:
+        functions = connection.execute(f"select prosecdef, proconfig {THE_FUNCTIONS}".encode()).fetchall()
+
+    assert [definer for definer, _ in functions] == [False, False]
+    assert all("search_path=pg_catalog, pg_temp" in settings for _, settings in functions)
+    # What is planned without scans looks dear enough to be compiled, which takes longer than a thousand completions.
+    assert any({"enable_seqscan=off", "jit=off"} <= set(settings) for _, settings in functions)
+
+
+THE_FUNCTIONS = "from pg_proc where pronamespace = 'duly'::regnamespace and proname = 'complete'"
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
@@ -219,6 +241,24 @@ def triggered(connection: sqlite3.Connection) -> list[str]:
     statements = body[body.index("begin") + len("begin") :].split(";")
     told = [each.replace("new.attempt_id", "?1").replace("new.attempt", "?2") for each in statements]
     return [each for each in told if "duly_run" in each]
+
+
+@pytest.mark.parametrize(("other_id", "ahead"), [(True, 0), (False, 1), (False, -1)])
+def test_on_sqlite_too_the_attempt_is_named_by_id_and_number_both(tmp_path: Path, other_id: bool, ahead: int) -> None:
+    path = tmp_path / "shop.db"
+    claim = duly.sqlite(path).take("export:2026-10-05[UTC]")
+    assert claim
+    attempt = (str(uuid4()) if other_id else claim.run.attempt_id, claim.run.attempt + ahead)
+
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table export (day text)")
+        connection.execute("insert into export values ('2026-10-05')")
+        with pytest.raises(sqlite3.IntegrityError, match="nothing was committed"):
+            connection.execute("insert into duly_complete (attempt_id, attempt) values (?, ?)", attempt)
+        connection.commit()
+
+        assert connection.execute("select day from export").fetchall() == []
+        assert connection.execute("select state from duly_run").fetchall() == [("running",)]
 
 
 def test_the_shell_of_sqlite_commits_an_effect_with_its_completion(tmp_path: Path) -> None:
