@@ -168,3 +168,11 @@ class WrongLedger(DulyError):
 
 class LedgerTooNew(WrongLedger):
     """This ledger was written by a newer release, which does not allow this one to write; upgrade duly."""
+
+
+class LedgerTooOld(WrongLedger):
+    """This ledger was made by an older release, and this one needs what it lacks; run `duly db migrate`."""
+
+
+class MigrationDiffers(WrongLedger):
+    """This ledger was migrated by another file than this release has under its name; nothing was changed."""

@@ -49,6 +49,8 @@ TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
 OWED = "tests/ledger/test_owed.py::test_"
 RULES = "tests/ledger/test_rules.py::test_"
 TX = "tests/work/test_run_tx.py::test_"
+TRIGGER = "store/migrations/0001_ledger.sqlite.sql"
+IN_SQL = "tests/store/test_complete_in_sql.py::test_"
 
 MUTANTS = (
     Mutant(
@@ -255,6 +257,32 @@ MUTANTS = (
         "a line begins with the newest of several windows that are due at once",
         (Fault("ledger/register.py", "spell.after(starts - 1), None)", "spell.before(starts), None)"),),
         ("tests/ledger/test_days_off.py::test_a_line_that_begins_when_several_windows_are_due_begins_with_the_oldest",),
+    ),
+    Mutant(
+        "a command completes its run by the number alone",
+        (
+            Fault(TRIGGER, "       and lower(hex(r.attempt_id)) = replace(lower(new.attempt_id), '-', '')\n", ""),
+            Fault(TRIGGER, "       and lower(hex(attempt_id)) = replace(lower(new.attempt_id), '-', '')\n", ""),
+        ),
+        (IN_SQL + "on_sqlite_too_the_attempt_is_named_by_id_and_number_both",),
+    ),
+    Mutant(
+        "a command completes its run by the attempt alone",
+        (
+            Fault(TRIGGER, "       and r.fence = cast(new.attempt as integer);", ";"),
+            Fault(TRIGGER, "       and fence = cast(new.attempt as integer);", ";"),
+        ),
+        (IN_SQL + "on_sqlite_too_the_attempt_is_named_by_id_and_number_both",),
+    ),
+    Mutant(
+        "a command that completes its run reads the runs of all years",
+        (Fault(TRIGGER, "r.state in ('open', 'running', 'failed', 'unknown') and ", ""),),
+        (IN_SQL + "the_trigger_finds_the_run_of_an_attempt_among_the_unsettled_ones",),
+    ),
+    Mutant(
+        "a run's own transaction does not look whether the ledger may still be written",
+        (Fault("store/owned/sqlite.py", "            refuse_newer(connection)\n", ""),),
+        ("tests/store/test_migrations.py::test_a_process_whose_ledger_is_closed_to_it_meanwhile_writes_no_more",),
     ),
     Mutant(
         "a lock that comes too late is kept",

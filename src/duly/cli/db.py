@@ -1,50 +1,126 @@
-"""`duly db`: the ledger as a database. `create` makes the tables of a PostgreSQL ledger, which nothing else does."""
+"""`duly db`: the ledger as a database. `create` makes its tables, `migrate` brings them up to this release, `sql` prints both.
+
+Nothing else migrates a ledger, and nothing else makes one on PostgreSQL: these want rights that a job should not have.
+"""
 
 from __future__ import annotations
 
 from duly.cli import codes
-from duly.cli.arguments import add_ledger
-from duly.cli.ledgers import is_postgres, path_of_ledger, url_of_ledger
-from duly.cli.output import note
+from duly.cli.arguments import add_format, add_ledger
+from duly.cli.ledgers import is_postgres, path_of_ledger, shown, url_of_ledger
+from duly.cli.output import note, show, table
 from duly.errors import Misuse
+from duly.work.identity import actor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from types import ModuleType
 
-HELP = "the ledger as a database: create its tables, or print their SQL"
-EXAMPLE = "duly db create --ledger postgresql://duly@db.example/shop"
+    from duly.cli.output import Json
+    from duly.store.migrations import Step
+
+HELP = "the ledger as a database: create its tables, migrate them, or print their SQL"
+EXAMPLE = (
+    "duly db create --ledger postgresql://duly@db.example/shop\n"
+    "  duly db migrate --dry-run\n"
+    "  duly db sql --from 1 --ledger postgresql://duly@db.example/shop"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("verb", choices=["create", "sql"], help="create: make the tables; sql: print what makes them")
-    add_ledger(parser)
+    verbs = parser.add_subparsers(dest="verb", metavar="create | migrate | sql", required=True)
+    creating = verbs.add_parser(
+        "create",
+        help="make the tables",
+        description="Make the tables, where there are none. What is there stays as it is.",
+    )
+    migrating = verbs.add_parser(
+        "migrate",
+        help="apply what the ledger lacks",
+        description="Apply the migrations of this release that the ledger lacks, each in a transaction of its own.",
+    )
+    migrating.add_argument("--dry-run", action="store_true", help="say what would be applied, and apply nothing")
+    add_format(migrating)
+    printing = verbs.add_parser(
+        "sql",
+        help="print what makes the tables",
+        description="Print what makes the tables and puts it on record, for whoever would rather run it by hand.",
+    )
+    printing.add_argument(
+        "--from", dest="after", metavar="N", type=int, default=0, help="only what a ledger lacks that has schema N"
+    )
+    for each in (creating, migrating, printing):
+        add_ledger(each)
 
 
 def run(args: argparse.Namespace) -> int:
-    url = url_of_ledger(args.ledger)
-    engine = "postgres" if is_postgres(url) else "sqlite"
-    if args.verb == "sql":
-        from duly.store.migrations import script
+    match args.verb:
+        case "create":
+            return _create(args)
+        case "migrate":
+            return _migrate(args)
+    return _sql(args)
 
-        print(script(f"0001_ledger.{engine}.sql"), end="")
-        return codes.DONE
-    if engine == "postgres":
-        facts = _create_postgres(url)
-    else:
-        from duly.store.migrations.sqlite import create
 
-        facts = create(path_of_ledger(args.ledger))
+def _create(args: argparse.Namespace) -> int:
+    migrations, place = _of(args.ledger)
+    facts = migrations.create(place, by=actor())
     note(f"the ledger is there: schema {facts['schema']}, id {facts['ledger_id']}")
+    lacking = migrations.pending(place)
+    if lacking:
+        note(f"it lacks {_names(lacking)}; apply with: duly db migrate")
     return codes.DONE
 
 
-def _create_postgres(url: str) -> dict[str, str]:
+def _migrate(args: argparse.Namespace) -> int:
+    migrations, place = _of(args.ledger)
+    steps = migrations.pending(place) if args.dry_run else migrations.migrate(place, by=actor())
+    fields: dict[str, Json] = {"ledger": shown(place), "dry_run": args.dry_run}
+    show(args, "duly.migrations.v1", fields, "migrations", [_as_json(step) for step in steps], lambda: _in_words(steps))
+    if not steps:
+        note("the ledger has every migration of this release")
+    elif args.dry_run:
+        note("nothing was applied")
+    return codes.DONE
+
+
+def _sql(args: argparse.Namespace) -> int:
+    from duly.store.migrations import POSTGRES, SQLITE, script, steps
+
+    engine = POSTGRES if is_postgres(url_of_ledger(args.ledger)) else SQLITE
+    print("\n".join(script(step, by="duly db sql") for step in steps(engine) if step.number > args.after), end="")
+    return codes.DONE
+
+
+def _in_words(steps: list[Step]) -> str:
+    return table([[f"{step.number:04}", step.name, _who_may_write(step)] for step in steps])
+
+
+def _who_may_write(step: Step) -> str:
+    return "" if step.min_writer is None else f"then only releases that know schema {step.min_writer} may write"
+
+
+def _names(steps: list[Step]) -> str:
+    return ", ".join(f"{step.number:04} {step.name}" for step in steps)
+
+
+def _as_json(step: Step) -> dict[str, Json]:
+    return {"key": f"{step.number:04}", "name": step.name, "sha256": step.sha256, "min_writer": step.min_writer}
+
+
+def _of(flag: str | None) -> tuple[ModuleType, str]:
+    """What makes and migrates the ledger that is meant, and where that ledger is."""
+    url = url_of_ledger(flag)
+    if not is_postgres(url):
+        from duly.store.migrations import sqlite
+
+        return sqlite, path_of_ledger(flag)
     try:
-        from duly.store.migrations.postgres import create
+        from duly.store.migrations import postgres
     except ImportError as e:
         raise Misuse(
             "ledger: a PostgreSQL ledger needs psycopg, which is not installed",
             next_step="pip install 'duly[postgres]'",
         ) from e
-    return create(url)
+    return postgres, url

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import re
 import threading
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 import psycopg
 
-from duly.errors import DulyError, LedgerTooNew
+from duly.errors import Conflict, DulyError, LedgerTooNew, LedgerUnavailable
 from duly.ledger.ask import Ask, Statement, drive
-from duly.store import BUSY_SECONDS, SCHEMA
+from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
 from duly.store.postgres_sql import as_pyformat, clock_sql, spell
 from duly.store.sqlstate import meaning_of
 
@@ -90,13 +91,86 @@ def trusted(sql: str) -> LiteralString:
     return cast(LiteralString, sql)  # type: ignore[redundant-cast]  # to mypy LiteralString is str; to others it is not
 
 
+# The end of what begins a transaction that writes. A ledger may be migrated under a running process: the lock is taken first,
+# so that the look is after it. The id of the transaction tells what became of it where the reply to its COMMIT is lost.
+_BEGUN = (
+    f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); "
+    "select value, pg_current_xact_id()::text from duly.meta where name = 'min_writer'"
+)
+
+
 def beginning(busy_seconds: float, *, durable: bool = True) -> str:
     """What begins a transaction that writes; `busy_seconds` is how long each of its statements waits for a lock.
 
     Set explicitly: a role's defaults may be otherwise. Without `durable` the commit is not flushed.
     """
     begin = f"begin isolation level read committed; set local lock_timeout = {int(busy_seconds * 1000)}"
-    return begin if durable else f"{begin}; set local synchronous_commit = off"
+    return f"{begin}; {_BEGUN}" if durable else f"{begin}; set local synchronous_commit = off; {_BEGUN}"
+
+
+def begun(cursor: psycopg.Cursor[Any]) -> str:
+    """The id of the transaction that `beginning` began. Raises `LedgerTooNew` where this release may not write."""
+    while cursor.nextset():
+        pass
+    ((min_writer, xid),) = cursor.fetchall()
+    if int(min_writer) > SCHEMA:
+        raise LedgerTooNew
+    return str(xid)
+
+
+# -- a reply that is lost ------------------------------------------------------------------------------------------------
+
+FATE: LiteralString = "select pg_xact_status(%s::xid8)"
+LOOK_AGAIN_SECONDS = 0.05
+
+ROLLED_BACK = "the connection was lost at the commit, and the transaction was rolled back; try the whole of it again"
+NOT_KNOWN = (
+    "the connection was lost at the commit, and the ledger cannot be asked whether it committed; look before you retry"
+)
+
+
+def reply_is_lost(error: psycopg.Error) -> bool:
+    """Whether an error at a COMMIT leaves open what became of it: no code, a lost connection (08), a server that stops."""
+    state = error.sqlstate or ""
+    return not state or state.startswith("08") or state in ("57P01", "57P02", "57P03")
+
+
+def commit(cursor: psycopg.Cursor[Any], store: PostgresStore, xid: str) -> None:
+    """Commit, once. Where the reply is lost, what became of the transaction is looked up on a new connection.
+
+    Raises `Conflict` where it was rolled back, and `LedgerUnavailable` where that cannot be told.
+    """
+    try:
+        cursor.execute("commit")
+    except psycopg.Error as e:
+        if not reply_is_lost(e):
+            raise
+        psycopg.Connection.close(cursor.connection)
+        if not _has_committed(store, xid):
+            raise Conflict(ROLLED_BACK) from e
+
+
+def is_fate(fate: object) -> bool:
+    """Whether a transaction has ended, by its status."""
+    return fate in ("committed", "aborted")
+
+
+def _has_committed(store: PostgresStore, xid: str) -> bool:
+    deadline = monotonic() + store.busy_seconds
+    while True:
+        try:
+            with psycopg.connect(store.url, autocommit=True, connect_timeout=2) as connection:
+                row = psycopg.Cursor(connection).execute(FATE, (xid,)).fetchone()
+        except psycopg.OperationalError:  # it restarts
+            row = None
+        except psycopg.DataError:  # an id that is still to come: an older copy of the database stands there now
+            return False
+        fate = None if row is None else row[0]
+        if is_fate(fate):
+            return bool(fate == "committed")
+        if monotonic() >= deadline:
+            raise LedgerUnavailable(NOT_KNOWN)
+        sleep(LOOK_AGAIN_SECONDS)
 
 
 # -- the store ----------------------------------------------------------------------------------------------------------
@@ -106,7 +180,7 @@ class PostgresStore:
     """One ledger in the schema duly of a PostgreSQL database. Each thread gets a connection of its own.
 
     `busy_seconds` is how long a statement waits for a lock before it raises `LedgerBusy`. Raises `NoLedger` (tables are
-    made by `duly db create`, never implicitly), `LedgerUnavailable` or `LedgerTooNew`.
+    made by `duly db create`, never implicitly), `LedgerUnavailable`, `LedgerTooNew` or `LedgerTooOld`.
     """
 
     def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -118,8 +192,7 @@ class PostgresStore:
             facts = facts_of(self.session.connection)
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
-        if int(facts["min_writer"]) > SCHEMA:
-            raise LedgerTooNew
+        refuse_other_versions(facts, name=self.path)
         self.ledger_id = facts["ledger_id"]
         self.namespace = facts["namespace"]
         self.clock_by_hand = facts["clock"] == "hand"
@@ -137,7 +210,7 @@ class PostgresStore:
 
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit to flush."""
-        return self._run(operation, "begin isolation level repeatable read read only")
+        return self._run(operation, "begin isolation level repeatable read read only", writes=False)
 
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come.
@@ -145,20 +218,24 @@ class PostgresStore:
         Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
         loss loses nothing.
         """
-        return self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable))
+        return self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True)
 
-    def _run(self, operation: Operation[T], beginning: str) -> T:
+    def _run(self, operation: Operation[T], beginning: str, *, writes: bool) -> T:
         try:
             session = self.session
             connection = session.connection
-            connection.execute(trusted(beginning))
             try:
+                cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row).execute(trusted(beginning))
+                xid = begun(cursor) if writes else ""
                 result = drive(operation, session.answers)
-                connection.execute("commit")
             except BaseException:
                 if not connection.broken:
                     connection.execute("rollback")
                 raise
+            if writes:
+                commit(psycopg.Cursor(connection), self, xid)
+            else:
+                connection.execute("commit")
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
         finally:

@@ -6,14 +6,28 @@ back. Connections that are free are kept for the next transaction.
 
 from __future__ import annotations
 
+import asyncio
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
-from duly.errors import LedgerTooNew
+from duly.errors import Conflict, LedgerTooNew, LedgerUnavailable
 from duly.ledger.ask import Ask, drive_async
-from duly.store import BUSY_SECONDS, SCHEMA
-from duly.store.postgres import beginning, redacted, render, translated, trusted
+from duly.store import BUSY_SECONDS, SCHEMA, refuse_other_versions
+from duly.store.postgres import (
+    FATE,
+    LOOK_AGAIN_SECONDS,
+    NOT_KNOWN,
+    ROLLED_BACK,
+    beginning,
+    is_fate,
+    redacted,
+    render,
+    reply_is_lost,
+    translated,
+    trusted,
+)
 from duly.store.postgres_sql import clock_sql
 
 if TYPE_CHECKING:
@@ -61,6 +75,48 @@ class AsyncAnswers:
         return cursor.rowcount if ask.want == "count" else await cursor.fetchall()
 
 
+async def begin(connection: psycopg.AsyncConnection[Any], beginning: str) -> str:
+    """Begin a transaction that writes; its id. Raises `LedgerTooNew` where this release may not write."""
+    cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
+    await cursor.execute(trusted(beginning))
+    while cursor.nextset():
+        pass
+    ((min_writer, xid),) = await cursor.fetchall()
+    if int(min_writer) > SCHEMA:
+        raise LedgerTooNew
+    return str(xid)
+
+
+async def commit(connection: psycopg.AsyncConnection[Any], store: AsyncPostgresStore, xid: str) -> None:
+    """Commit, once; as `postgres.commit`, awaited."""
+    try:
+        await psycopg.AsyncCursor(connection).execute("commit")
+    except psycopg.Error as e:
+        if not reply_is_lost(e):
+            raise
+        connection.pgconn.finish()
+        if not await _has_committed(store, xid):
+            raise Conflict(ROLLED_BACK) from e
+
+
+async def _has_committed(store: AsyncPostgresStore, xid: str) -> bool:
+    deadline = monotonic() + store.busy_seconds
+    while True:
+        try:
+            async with await psycopg.AsyncConnection.connect(store.url, autocommit=True, connect_timeout=2) as again:
+                row = await (await psycopg.AsyncCursor(again).execute(FATE, (xid,))).fetchone()
+        except psycopg.OperationalError:  # it restarts
+            row = None
+        except psycopg.DataError:  # an id that is still to come: an older copy of the database stands there now
+            return False
+        fate = None if row is None else row[0]
+        if is_fate(fate):
+            return bool(fate == "committed")
+        if monotonic() >= deadline:
+            raise LedgerUnavailable(NOT_KNOWN)
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+
 class AsyncPostgresStore:
     """One ledger in the schema duly of a PostgreSQL database, used by the tasks of one event loop.
 
@@ -87,8 +143,7 @@ class AsyncPostgresStore:
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
         self._keep(connection)
-        if int(facts["min_writer"]) > SCHEMA:
-            raise LedgerTooNew
+        refuse_other_versions(facts, name=self.path)
         self.ledger_id, self.namespace = facts["ledger_id"], facts["namespace"]
         self.clock_by_hand = facts["clock"] == "hand"
 
@@ -108,19 +163,24 @@ class AsyncPostgresStore:
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit to flush."""
-        return await self._run(operation, "begin isolation level repeatable read read only")
+        return await self._run(operation, "begin isolation level repeatable read read only", writes=False)
 
     async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it, as `PostgresStore.write`."""
-        return await self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable))
+        return await self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True)
 
-    async def _run(self, operation: Operation[T], beginning: str) -> T:
+    async def _run(self, operation: Operation[T], beginning: str, *, writes: bool) -> T:
         connection = None
         try:
             connection = await self.connect()
-            await connection.execute(trusted(beginning))
+            xid = await begin(connection, beginning) if writes else ""
+            if not writes:
+                await connection.execute(trusted(beginning))
             result = await drive_async(operation, AsyncAnswers(connection, clock_by_hand=self.clock_by_hand))
-            await connection.execute("commit")
+            if writes:
+                await commit(connection, self, xid)
+            else:
+                await connection.execute("commit")
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
         finally:

@@ -25,7 +25,7 @@ from duly.errors import (
 )
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS as BUSY_SECONDS
-from duly.store import SCHEMA
+from duly.store import SCHEMA, refuse_other_versions
 from duly.store.lock import WriterLock, begin_pulse, has_pulse, lock_path
 
 TYPE_CHECKING = False
@@ -269,6 +269,16 @@ def facts_of(connection: sqlite3.Connection, *, seconds: float) -> dict[str, str
     return dict(while_busy(lambda: connection.execute(read).fetchall(), seconds=seconds))
 
 
+def refuse_newer(connection: sqlite3.Connection) -> None:
+    """A ledger may be migrated under a running process: what may write it is read in each writing transaction.
+
+    Raises `LedgerTooNew`.
+    """
+    row = sqlite3.Cursor(connection).execute("select value from duly_meta where name = 'min_writer'").fetchone()
+    if int(row[0]) > SCHEMA:
+        raise LedgerTooNew
+
+
 # -- the store ----------------------------------------------------------------------------------------------------------
 
 
@@ -277,7 +287,7 @@ class SqliteStore:
 
     `busy_seconds` is how long a write waits for its turn before it raises `LedgerBusy`. With `create` a missing ledger is
     made, also inside a database that is there already. Raises `NoLedger`, `LedgerUnavailable`, `LedgerUnwritable`,
-    `LedgerCorrupt` or `LedgerTooNew`.
+    `LedgerCorrupt`, `LedgerTooNew` or `LedgerTooOld`.
     """
 
     def __init__(self, path: str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -295,14 +305,10 @@ class SqliteStore:
             raise NoLedger(f"{self.path} is a database, but holds no ledger; `duly exec` makes one at its first run")
         if (
             not {"schema", "min_writer", "ledger_id", "namespace", "clock"} <= meta.keys()
-            or not meta["min_writer"].isdigit()
+            or not (meta["schema"] + meta["min_writer"]).isdigit()
         ):
             raise LedgerCorrupt(f"{self.path} is a ledger without the facts about itself, in duly_meta")
-        if int(meta["min_writer"]) > SCHEMA:
-            raise LedgerTooNew(
-                f"{self.path} was written by a newer release (schema {meta['schema']}) and does not let this one write; "
-                "upgrade duly"
-            )
+        refuse_other_versions(meta, name=self.path)
         self.ledger_id = meta["ledger_id"]
         self.namespace = meta["namespace"]
         self.clock_by_hand = meta["clock"] == "hand"
@@ -456,7 +462,7 @@ class Session:
         begin(self.connection, self.lock, path=self._path, seconds=busy_seconds)
         try:
             self._refuse_moved()
-            self._refuse_newer()
+            refuse_newer(self.connection)
             result = drive(operation, self.answers)
             commit(self.connection, seconds=busy_seconds)
         finally:
@@ -479,9 +485,3 @@ class Session:
             here = None
         if here is None or (here.st_dev, here.st_ino) != self._file:
             raise LedgerUnavailable(f"the ledger {self._path} was deleted or replaced while it was open")
-
-    def _refuse_newer(self) -> None:
-        """A ledger may be migrated under a running process: what may write it is read in each writing transaction."""
-        row = self.connection.execute("select value from duly_meta where name = 'min_writer'").fetchone()
-        if int(row[0]) > SCHEMA:
-            raise LedgerTooNew

@@ -2,12 +2,39 @@
 -- The tables are those of SQLite, column for column: what each is for stands there, in 0001_ledger.sqlite.sql.
 --
 -- Fillfactors leave room for the updates of a run, a line and a lease on their own page.
+--
+-- min_writer: 1
 
-create schema duly;
+-- It may be there: then whoever makes the tables needs no right to make a schema.
+do $$
+begin
+    if to_regnamespace('duly') is null then
+        create schema duly;
+    end if;
+end $$;
 
 create table duly.meta (
     name  text primary key,
     value text not null
+);
+
+insert into duly.meta (name, value)
+values ('schema', '0'),
+       ('min_writer', '0'),
+       ('ledger_id', replace(gen_random_uuid()::text, '-', '')),
+       ('clock', 'system');
+
+insert into duly.meta (name, value)
+select 'namespace', value
+  from duly.meta
+ where name = 'ledger_id';
+
+create table duly.migration (
+    number     bigint primary key,
+    name       text   not null,
+    sha256     text   not null,
+    applied_at bigint not null,
+    by         text   not null
 );
 
 -- A clock set by hand, for tests: one row where duly.meta says clock = hand, else none.
@@ -235,3 +262,51 @@ select r.series, r.nominal as stored_nominal, j.name as job, l.scope, s.zone, s.
   join duly.line l on l.id = s.line
   join duly.job j on j.id = l.job
   left join duly.adhoc a on a.series = r.series and a.nominal = r.nominal;
+
+-- For jobs in any language: complete the run in the transaction that carries its effect, on the same database.
+--   select duly.complete(:'DULY_ATTEMPT_ID', :DULY_ATTEMPT)
+-- It fails, and with it the whole transaction, when the claim is gone (I2). An attempt's id stands in no index: its run is
+-- looked for among the unsettled ones, which are few, and a plan that would read the runs of all years is ruled out.
+create function duly.complete(attempt_id uuid, attempt bigint) returns void
+    language plpgsql
+    security invoker
+    set search_path = pg_catalog, pg_temp
+    set enable_seqscan = off
+    set jit = off                             -- a plan without scans looks dear enough to be compiled, for 0.3 s
+    as $$
+begin
+    with completed as (
+        update duly.run r
+           set state = 'completed', cause = null,
+               settled_at = coalesce((select at from duly.clock),
+                                     (extract(epoch from clock_timestamp()) * 1000000)::bigint)
+         where r.state in ('running', 'unknown')
+           and r.attempt_id = uuid_send(complete.attempt_id) and r.fence = complete.attempt
+        returning r.*)
+    insert into duly.attempt (series, nominal, revision, number, attempt_id, started_at, ended_at, outcome,
+           contract, owner, trigger, error)
+    select c.series, c.nominal, c.revision, c.fence, c.attempt_id, c.started_at, c.settled_at, 'completed',
+           c.contract, c.owner, c.trigger, null
+      from completed c;
+    if not found then
+        raise exception
+              'duly: another attempt took this run over, or it has already ended; nothing was committed'
+              using errcode = 'integrity_constraint_violation';
+    end if;
+end $$;
+
+-- The same for a driver that sends an id as text.
+create function duly.complete(attempt_id text, attempt bigint) returns void
+    language sql
+    security invoker
+    set search_path = pg_catalog, pg_temp
+    as $$ select duly.complete(complete.attempt_id::uuid, complete.attempt) $$;
+
+comment on function duly.complete(uuid, bigint) is
+    'Completes the run of an attempt, DULY_ATTEMPT_ID and DULY_ATTEMPT, in the transaction that carries its effect. It raises
+an error when another attempt took the run over, or when it has already ended: then nothing of the transaction may be kept.
+Call it at the outer level of the transaction, not inside a savepoint nor a block that catches errors: PostgreSQL would end
+the savepoint only, and what was written before it could still be committed. From psql: -v ON_ERROR_STOP=1.';
+
+comment on function duly.complete(text, bigint) is
+    'duly.complete(uuid, bigint), for an id that comes as text. Call it at the outer level of the transaction.';

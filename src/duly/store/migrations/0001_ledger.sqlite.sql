@@ -10,11 +10,32 @@
 -- A run's identity is (series, nominal, revision). The nominal is 2 x the civil seconds of what the schedule says, in
 -- the schedule's own wall clock, + 1 for the second pass of a repeated hour. While an attempt is current it lives in
 -- its run's row; the statement that ends it writes duly_attempt. Read attempts through duly_attempt_readable.
+--
+-- min_writer: 1
 
 create table duly_meta (
     name  text primary key,
     value text not null
 ) without rowid;
+
+insert into duly_meta (name, value)
+values ('schema', '0'),                       -- the newest migration that was applied
+       ('min_writer', '0'),                   -- the oldest release, by the schema it knows, that may write here
+       ('ledger_id', lower(hex(randomblob(16)))),
+       ('clock', 'system');                   -- or hand: a test sets it
+
+insert into duly_meta (name, value)           -- goes into the keys that remote systems know effects by
+select 'namespace', value
+  from duly_meta
+ where name = 'ledger_id';
+
+create table duly_migration (
+    number     integer primary key,
+    name       text    not null,
+    sha256     text    not null,              -- of the file as it was applied
+    applied_at integer not null,
+    by         text    not null
+);
 
 -- A clock set by hand, for tests: one row where duly_meta says clock = hand, else none.
 create table duly_clock (

@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive
-from duly.store.postgres import Answers, beginning, translated, trusted
+from duly.store.postgres import Answers, beginning, begun, commit, translated, trusted
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -113,6 +113,7 @@ class OwnedTransaction:
     """A thread's owned connection: begun by `begin`, ended by `complete` or `abandon`, then ready for the next run."""
 
     def __init__(self, store: PostgresStore) -> None:
+        self._store = store
         self._name = store.path
         self._busy_seconds = store.busy_seconds
         try:
@@ -137,11 +138,14 @@ class OwnedTransaction:
         return self._connection._open
 
     def begin(self) -> OwnedConnection:
-        """Begin the transaction."""
+        """Begin the transaction. Raises `LedgerTooNew`."""
         if self._connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
-        self._ours(beginning(self._busy_seconds))
-        self._begun = self._current()
+        try:
+            self._begun = begun(self._ours(beginning(self._busy_seconds)))
+        except BaseException:
+            self.abandon()
+            raise
         self._connection._open = True
         return self._connection
 
@@ -156,9 +160,12 @@ class OwnedTransaction:
             operation.close()
 
     def commit(self) -> None:
-        """Commit the transaction, and be ready for the next run."""
+        """Commit the transaction, and be ready for the next run. Raises `Conflict` where it was rolled back instead."""
+        assert self._begun is not None
         try:
-            self._ours("commit")
+            commit(self._cursor(), self._store, self._begun)
+        except psycopg.Error as e:
+            raise translated(e, name=self._name) from e
         finally:
             self.abandon()
 
@@ -178,23 +185,28 @@ class OwnedTransaction:
     def abandon(self) -> None:
         """End the transaction and keep nothing of it; a no-op once it has committed."""
         self._connection._open = False
-        if not self._connection.closed and self._connection.info.transaction_status != TransactionStatus.IDLE:
+        usable = not self._connection.closed and not self._connection.broken
+        if usable and self._connection.info.transaction_status != TransactionStatus.IDLE:
             self._ours("rollback")
 
     def close(self) -> None:
         """Close the connection."""
         psycopg.Connection.close(self._connection)
 
-    def _ours(self, statement: str) -> None:
+    def _ours(self, statement: str) -> psycopg.Cursor[Any]:
         """A statement of duly's own, which no cursor class looks at."""
         try:
-            psycopg.Cursor(self._connection).execute(trusted(statement))
+            return self._cursor().execute(trusted(statement))
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
 
+    def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
+        # A run's row factory is none of our rows' business.
+        return psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row)
+
     def _current(self) -> str:
         try:
-            row = psycopg.Cursor(self._connection).execute(CURRENT).fetchone()
+            row = self._cursor().execute(CURRENT).fetchone()
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         assert row is not None

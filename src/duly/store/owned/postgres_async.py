@@ -11,8 +11,8 @@ import psycopg
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive_async
 from duly.store.owned.postgres import CURRENT, refuse_ending, text_of
-from duly.store.postgres import beginning, translated, trusted
-from duly.store.postgres_async import AsyncAnswers
+from duly.store.postgres import beginning, translated
+from duly.store.postgres_async import AsyncAnswers, begin, commit
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -66,6 +66,7 @@ class OwnedTransaction:
     """A run's own connection: begun by `begin`, ended by `complete` or `abandon`, then closed."""
 
     def __init__(self, connection: OwnedConnection, store: AsyncPostgresStore) -> None:
+        self._store = store
         self._name = store.path
         self._busy_seconds = store.busy_seconds
         self._connection = connection
@@ -97,8 +98,10 @@ class OwnedTransaction:
     async def begin(self) -> OwnedConnection:
         """Begin the transaction."""
         try:
-            await self._ours(beginning(self._busy_seconds))
-            self._begun = await self._current()
+            self._begun = await begin(self._connection, beginning(self._busy_seconds))
+        except psycopg.Error as e:
+            await self.abandon()
+            raise translated(e, name=self._name) from e
         except BaseException:
             await self.abandon()
             raise
@@ -106,11 +109,18 @@ class OwnedTransaction:
         return self._connection
 
     async def commit(self) -> None:
-        """Commit the transaction."""
+        """Commit the transaction. Raises `Conflict` where it was rolled back instead."""
         try:
-            await self._ours("commit")
+            await self._commit()
         finally:
             await self.abandon()
+
+    async def _commit(self) -> None:
+        assert self._begun is not None
+        try:
+            await commit(self._connection, self._store, self._begun)
+        except psycopg.Error as e:
+            raise translated(e, name=self._name) from e
 
     async def drive(self, operation: Operation[T]) -> T:
         """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
@@ -129,7 +139,7 @@ class OwnedTransaction:
             if await self._current() != self._begun:
                 raise TransactionOwned("the run's transaction was ended and another one begun; nothing more is kept")
             result = await self.drive(operation)
-            await self._ours("commit")
+            await self._commit()
             return result
         finally:
             operation.close()
@@ -139,13 +149,6 @@ class OwnedTransaction:
         """End the transaction, and keep nothing of it if it has not committed: the connection is closed at the driver."""
         self._connection._open = False
         self._connection.pgconn.finish()
-
-    async def _ours(self, statement: str) -> None:
-        """A statement of duly's own, which no cursor class looks at."""
-        try:
-            await psycopg.AsyncCursor(self._connection).execute(trusted(statement))
-        except psycopg.Error as e:
-            raise translated(e, name=self._name) from e
 
     async def _current(self) -> str:
         try:

@@ -14,7 +14,7 @@ import sqlite3
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive
 from duly.store.lock import WriterLock
-from duly.store.sqlite import Answers, begin, commit, connect, translated
+from duly.store.sqlite import Answers, begin, commit, connect, refuse_newer, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class OwnedTransaction:
         return self._connection._open
 
     def begin(self) -> OwnedConnection:
-        """Begin the transaction. Raises `LedgerBusy` when its turn does not come."""
+        """Begin the transaction. Raises `LedgerBusy` when its turn does not come, and `LedgerTooNew`."""
         connection = self._connection
         if connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
@@ -155,8 +155,9 @@ class OwnedTransaction:
         connection.row_factory, connection.text_factory = None, str  # whatever the thread's run before this one set
         try:
             begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)
+            refuse_newer(connection)
         except BaseException as e:
-            connection._open = False
+            self.abandon()
             if isinstance(e, sqlite3.Error):
                 raise translated(e, path=self._path) from e
             raise

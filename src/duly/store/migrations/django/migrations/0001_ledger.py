@@ -1,0 +1,5 @@
+"""The ledger's tables."""
+
+from duly.store.migrations.django.step import migration
+
+Migration = migration(1)
