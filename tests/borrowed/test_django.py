@@ -115,6 +115,16 @@ def test_taking_the_mark_away_keeps_nothing_of_a_lost_claim(shop: Shop, database
     successor.release()
 
 
+def test_a_transaction_without_a_block_is_none_that_django_guards(shop: Shop, database: str) -> None:
+    transaction.set_autocommit(False, using=database)
+
+    with pytest.raises(duly.NoTransaction):
+        duly.once(connections[database], KEY)
+
+    transaction.rollback(using=database)
+    assert shop.state is None
+
+
 def test_queries_that_are_logged_change_nothing(shop: Shop, database: str) -> None:
     connection = connections[database]
     connection.force_debug_cursor = True

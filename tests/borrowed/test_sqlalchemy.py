@@ -160,6 +160,15 @@ def test_a_session_on_a_connection_is_part_of_its_transaction(shop: Shop, engine
     assert shop.state is None
 
 
+def test_a_session_of_several_databases_lends_the_connection_of_one(shop: Shop, engine: Engine) -> None:
+    with Session(binds={Effect: engine}) as session, session.begin():
+        session.add(Effect(note="mine"))
+        session.flush()
+        assert duly.once(session.connection(bind_arguments={"mapper": Effect}), KEY)
+
+    assert (shop.effects, shop.state) == (["mine"], "completed")
+
+
 def test_a_session_without_a_database_is_told_what_to_lend(shop: Shop) -> None:
     with Session() as session, pytest.raises(Misuse, match="connection of the one"):
         duly.once(session, KEY)
@@ -279,22 +288,23 @@ def nobody_begins(engine: Engine) -> None:
         driver.isolation_level = None
 
 
+@pytest.mark.parametrize("lend", [Connection, Session])
 @pytest.mark.parametrize("mode", [driver_begins, nobody_begins])
 @pytest.mark.parametrize("level", [None, "AUTOCOMMIT"])
 def test_a_savepoint_that_would_commit_by_itself_is_refused(
-    file: Shop, mode: Callable[[Engine], None], level: Any
+    file: Shop, lend: Callable[[Engine], Connection | Session], mode: Callable[[Engine], None], level: Any
 ) -> None:
     claim = file.take()
     engine = new_engine(file, **({} if level is None else {"isolation_level": level}))
     mode(engine)
 
-    with engine.connect() as connection:
-        with connection.begin_nested():
+    with lend(engine) as lent:
+        with lent.begin_nested():
             with pytest.raises(duly.NoTransaction):
-                duly.once(connection, "export:2026-10-04[UTC]")
+                duly.once(lent, "export:2026-10-04[UTC]")
             with pytest.raises(duly.NoTransaction):
-                claim.complete(connection)
-        connection.rollback()
+                claim.complete(lent)
+        lent.rollback()
 
     assert file.book.rows("select state from duly_run") == [("running",)]
     claim.release()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import duly
+from duly.store.borrowed import is_open
 from tests.borrowed.callers import KINDS, Caller, Kind
 from tests.borrowed.conftest import Open
 from tests.borrowed.shop import KEY, Shop
@@ -177,6 +178,19 @@ def test_a_claim_completes_with_its_effect(shop: Shop, caller: Caller) -> None:
     caller.commit()
 
     assert (shop.effects, shop.state) == (["mine"], "completed")
+    claim.close()
+
+
+@every_kind
+def test_whether_a_lent_transaction_is_still_to_end_can_be_seen(shop: Shop, caller: Caller) -> None:
+    claim = shop.take()
+    caller.begin()
+    caller.complete(claim)
+    assert is_open(caller.lent)
+
+    caller.commit()
+
+    assert not is_open(caller.lent)
     claim.close()
 
 

@@ -51,6 +51,8 @@ RULES = "tests/ledger/test_rules.py::test_"
 TX = "tests/work/test_run_tx.py::test_"
 TRIGGER = "store/migrations/0001_ledger.sqlite.sql"
 IN_SQL = "tests/store/test_complete_in_sql.py::test_"
+SQLALCHEMY, DJANGO = "store/borrowed/sqlalchemy.py", "store/borrowed/django.py"
+LENT_BY_SQLALCHEMY, LENT_BY_DJANGO = (f"tests/borrowed/test_{name}.py::test_" for name in ("sqlalchemy", "django"))
 
 MUTANTS = (
     Mutant(
@@ -291,6 +293,31 @@ MUTANTS = (
             "tests/store/test_lock.py::test_a_stopped_holder_makes_the_ledger_busy_after_the_time_out_and_not_before",
             "tests/store/test_lock.py::test_a_lock_that_comes_too_late_is_let_go_at_once",
         ),
+    ),
+    Mutant(
+        "a savepoint whose release commits is taken for a transaction",
+        (Fault(SQLALCHEMY, "if connection.in_nested_transaction() and not", "if False and not"),),
+        (LENT_BY_SQLALCHEMY + "a_savepoint_that_would_commit_by_itself_is_refused",),
+    ),
+    Mutant(
+        "the guard speaks before the objects of a session are written",
+        (Fault(SQLALCHEMY, "        lent.flush()\n", "        pass\n"),),
+        (LENT_BY_SQLALCHEMY + "objects_that_cannot_be_written_leave_the_run_unsettled",),
+    ),
+    Mutant(
+        "a lent transaction of SQLite looks before it writes",
+        (Fault(SQLALCHEMY, "_run(connection, WRITE_FIRST, {})", "pass"),),
+        (LENT_BY_SQLALCHEMY + "it_writes_before_it_looks",),
+    ),
+    Mutant(
+        "SQLAlchemy does not hear that a claim is gone",
+        (Fault(SQLALCHEMY, "        connection.invalidate(lost)\n", ""),),
+        (LENT_BY_SQLALCHEMY + "a_lost_claim_says_so_again_at_the_commit",),
+    ),
+    Mutant(
+        "of a lost claim only the block of Django is marked",
+        (Fault(DJANGO, "    connection.close()\n", ""),),
+        (LENT_BY_DJANGO + "taking_the_mark_away_keeps_nothing_of_a_lost_claim",),
     ),
 )
 

@@ -96,7 +96,7 @@ def run_in(tx: object, operation: Operation[T], origin: Origin | None = None) ->
 
 def is_open(tx: object) -> bool:
     """Whether a caller's transaction, in which an operation was run, is still to end."""
-    driver = _driver_of(tx, _DRIVERS)
+    driver = _driver_of(tx, _DRIVERS) or _driver_of(tx, _ASYNC_DRIVERS)
     return driver is not None and bool(driver.is_open(tx))
 
 

@@ -117,7 +117,8 @@ def _refuse_lone_statements(connection: Connection) -> None:
     begins_none = mode is True or driver.isolation_level is None
     if begins_none and not driver.in_transaction:
         raise NoTransaction
-    # Whoever lets the driver begin none begins by an event of SQLAlchemy; without that, AUTOCOMMIT was asked for.
+    # Whoever lets the driver begin none begins by an event of SQLAlchemy; without that, AUTOCOMMIT was asked for. An event
+    # that is listened for and begins nothing would deceive us here: SQLite does not tell a savepoint from a BEGIN.
     if connection.in_nested_transaction() and not (begins_none and connection.dispatch.begin):
         raise NoTransaction(
             "begin_nested() over this mode of sqlite3 may commit by itself; call this outside of the savepoint, or let "
