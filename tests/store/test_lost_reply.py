@@ -1,0 +1,196 @@
+"""A reply to COMMIT that never comes: a proxy between duly and PostgreSQL swallows it, or the COMMIT itself."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+import duly
+import duly.aio
+from duly.errors import Conflict
+from tests.books import PostgresBook
+from tests.servers import Server
+
+KEY = "credit:2026-10-05[UTC]"
+COMMIT = b"Q\x00\x00\x00\x0bcommit\x00"  # as psycopg's simple query protocol sends it; see also extended, below
+COMMIT_IN_PARTS = b"\x00commit\x00"  # Parse: an unnamed statement
+
+
+class Proxy:
+    """Carries bytes between clients and a server, and cuts one connection at the COMMIT that it is told of."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._server = (parts.hostname or "127.0.0.1", parts.port or 5432)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        port = self._listener.getsockname()[1]
+        self.url = parts._replace(netloc=f"{parts.username or 'postgres'}@127.0.0.1:{port}").geturl()
+        self._cut_before = self._cut_after = 0
+        self.commits = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def swallow_the_reply_of(self, nth: int) -> None:
+        """Carry the nth COMMIT from now on to the server, and nothing back."""
+        self.commits, self._cut_after = 0, nth
+
+    def swallow(self, nth: int) -> None:
+        """Do not even carry the nth COMMIT from now on."""
+        self.commits, self._cut_before = 0, nth
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._server)
+                silent = threading.Event()
+                for ends in ((client, server, True), (server, client, False)):
+                    threading.Thread(target=self._carry, args=(*ends, silent), daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket, to_server: bool, silent: threading.Event) -> None:
+        with hung_up(source), hung_up(sink), suppress(OSError):
+            while block := source.recv(65536):
+                if to_server and (COMMIT in block or COMMIT_IN_PARTS in block):
+                    self.commits += 1
+                    if self.commits == self._cut_before:
+                        self._cut_before = 0
+                        return
+                    if self.commits == self._cut_after:
+                        self._cut_after = 0
+                        silent.set()
+                if not to_server and silent.is_set():
+                    return  # the server has answered: it has committed
+                sink.sendall(block)
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@contextmanager
+def hung_up(end: socket.socket) -> Iterator[None]:
+    """In the end both sides see that nobody is there: to close it would not wake whoever reads it."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+        end.close()
+
+
+@pytest.fixture
+def book(server: Server) -> Iterator[PostgresBook]:
+    url = server.new_database()
+    book = PostgresBook(url)
+    book.amend("create table balance (units integer not null)")
+    book.amend("insert into balance values (0)")
+    yield book
+    server.drop(url)
+
+
+@pytest.fixture
+def proxy(book: PostgresBook) -> Iterator[Proxy]:
+    if urlsplit(book.path).hostname is None:
+        pytest.skip("the server listens on a socket only: there is no network between to cut")
+    proxy = Proxy(book.path)
+    yield proxy
+    proxy.close()
+
+
+def units(book: PostgresBook) -> int:
+    ((units,),) = book.rows("select units from balance")
+    return int(units)
+
+
+def credit_of(ledger: duly.Ledger[Any]) -> duly.Job[Any]:
+    @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)
+    def credit(run: duly.Run[Any]) -> None:
+        run.tx.execute("update balance set units = units + 10")
+
+    return credit
+
+
+# A run of a job that is known costs two commits: of its claim, and of its effect with its completion.
+CLAIM, COMPLETION = 1, 2
+
+
+@pytest.mark.parametrize("nth", [CLAIM, COMPLETION])
+def test_a_commit_whose_reply_is_lost_is_looked_up_and_answered_as_what_it_was(
+    book: PostgresBook, proxy: Proxy, nth: int
+) -> None:
+    credit = credit_of(duly.postgres(proxy.url))
+    credit.run("2026-10-04")
+    reads = commits_of_reads(proxy, credit)
+    proxy.swallow_the_reply_of(nth + reads)
+
+    answer = credit.run("2026-10-05")
+
+    assert answer == duly.Completed(KEY, 1)
+    assert units(book) == 20
+    assert book.rows("select outcome from duly_attempt") == [("completed",), ("completed",)]
+
+
+def test_a_commit_that_never_came_is_a_conflict_and_nothing_is_kept(book: PostgresBook, proxy: Proxy) -> None:
+    credit = credit_of(duly.postgres(proxy.url))
+    credit.run("2026-10-04")
+    reads = commits_of_reads(proxy, credit)
+    proxy.swallow(COMPLETION + reads)
+
+    with pytest.raises(Conflict, match="rolled back; try the whole"):
+        credit.run("2026-10-05")
+
+    assert units(book) == 10
+    assert credit.run("2026-10-05") == duly.Completed(KEY, 2)
+    assert units(book) == 20
+
+
+@pytest.mark.parametrize("nth", [CLAIM, COMPLETION])
+def test_the_same_in_an_event_loop(book: PostgresBook, proxy: Proxy, nth: int) -> None:
+    async def story() -> object:
+        async with duly.aio.postgres(proxy.url) as ledger:
+
+            @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
+            async def credit(run: duly.aio.Run[Any]) -> None:
+                tx = await run.tx
+                await tx.execute("update balance set units = units + 10")
+
+            await credit.run("2026-10-04")
+            proxy.commits = 0
+            await credit.run("2026-10-04")
+            proxy.swallow_the_reply_of(nth + proxy.commits)
+            return await credit.run("2026-10-05")
+
+    assert asyncio.run(story()) == duly.Completed(KEY, 1)
+    assert units(book) == 20
+
+
+def test_a_backend_that_is_terminated_in_the_middle_of_an_effect_leaves_none(
+    book: PostgresBook, server: Server
+) -> None:
+    def cut(run: duly.Run[Any]) -> None:
+        run.tx.execute("update balance set units = units + 10")
+        book.rows("select pg_terminate_backend(?)", run.tx.info.backend_pid)
+        run.tx.execute("select 1")
+
+    ledger = duly.postgres(book.path)
+    credit = ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)(cut)
+
+    with pytest.raises(psycopg.OperationalError):
+        credit.run("2026-10-05")
+
+    assert units(book) == 0
+    assert book.rows("select outcome from duly_attempt") == [("failed",)]
+    assert credit_of(ledger).run("2026-10-05") == duly.Completed(KEY, 2)
+
+
+def commits_of_reads(proxy: Proxy, credit: duly.Job[Any]) -> int:
+    """How many COMMITs a duplicate sends: those of its looks, which come before a claim too."""
+    proxy.commits = 0
+    credit.run("2026-10-04")
+    return proxy.commits
