@@ -11,6 +11,9 @@ from itertools import islice, pairwise
 import pytest
 
 from duly.errors import RunSkipped
+from duly.evidence.status import status
+from duly.evidence.verdict import window_of
+from duly.ledger.address import by_window
 from duly.ledger.open import Taken
 from duly.ledger.owed import newest_to_work
 from duly.ledger.versions import apply
@@ -209,3 +212,73 @@ def test_windows_due_at_one_instant_are_all_opened_however_many_at_once(
     worked = book.work_all()
 
     assert [key.partition(":")[2][:10] for key in worked] == ["2026-10-10", "2026-10-11", "2026-10-12", "2026-10-13"]
+
+
+def test_after_an_edit_of_the_days_off_the_status_names_all_that_is_missing(book: Book) -> None:
+    book.clock.set("2026-10-09T08:00:00Z")  # a Friday
+    book.job(schedule=daily("UTC").on(WEEKEND, "next"))
+    book.work_all()
+    book.write(apply("export", daily("UTC"), by="ops@example", reason="weekends too"))
+    book.adopt("export", daily("UTC"))
+
+    book.clock.set("2026-10-12T08:00:00Z")
+    seen = book.store.read(status())
+
+    named = [*seen.needs, *(window for unopened in seen.unopened for window in unopened.windows)]
+    missing = {window.key.middle[:10] for window in named}
+    assert missing == {"2026-10-09", "2026-10-10", "2026-10-11"}
+    assert {key.partition(":")[2][:10] for key in book.work_all()} == missing
+
+
+def test_a_window_that_a_calendar_makes_due_before_its_line_began_is_owed_all_the_same(book: Book) -> None:
+    """Sunday's last fire is due on Friday under `previous`; the line began on Sunday morning, and works its time."""
+    fires = cron("0 */6 * * *", zone="UTC")
+    book.clock.set("2026-10-11T06:10:00Z")
+    book.job(schedule=fires)
+    book.work_all()
+    book.write(apply("export", fires.on(WEEKEND, "previous"), by="ops@example", reason="bank"))
+    book.adopt("export", fires.on(WEEKEND, "previous"))
+    book.clock.set("2026-10-11T12:10:00Z")
+
+    window = book.store.read(window_of(book.store.read(by_window("export", "", "2026-10-11T18:00")), book.clock.now()))
+
+    assert window.verdict.word == "missing"
+    assert "export:2026-10-11T18:00:00Z" in book.work_all()
+
+
+def test_a_day_off_is_no_newer_window(book: Book) -> None:
+    """Friday's run waits for its retry over a weekend of days off: it is the newest, and stays owed under `latest`."""
+    book.clock.set("2026-10-10T00:30:00Z")
+    book.job(schedule=daily("UTC").on(WEEKEND, "skip"), catch_up="latest")
+    taken = book.poke()
+    assert isinstance(taken, Taken)
+    book.fail(taken.claim, retry_in=60 * HOUR)
+    book.clock.set("2026-10-11T10:00:00Z")
+    book.work_all()
+    book.write(apply("export", daily("UTC", at="06:00").on(WEEKEND, "skip"), by="ops@example", reason="later"))
+    book.adopt("export", daily("UTC", at="06:00").on(WEEKEND, "skip"))
+
+    book.clock.set("2026-10-12T13:00:00Z")
+
+    assert book.work_all() == [str(taken.key)]
+
+
+def test_opening_on_a_calendar_looks_for_each_window_once(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weekend of fires every five minutes is due on Monday: to look each one up by its name took seconds."""
+    looked_up: list[int] = []
+    found = Schedule.find
+
+    def find(schedule: Schedule, nominal: int) -> Occurrence | None:
+        looked_up.append(nominal)
+        return found(schedule, nominal)
+
+    book.clock.set("2026-10-09T10:00:00Z")
+    schedule = cron("*/5 * * * *", zone="UTC").on(WEEKEND, "next")
+    book.job(schedule=schedule)
+    book.work_all()
+    book.clock.set("2026-10-12T00:01:00Z")
+    monkeypatch.setattr(Schedule, "find", find)
+
+    book.poke()
+
+    assert len(looked_up) < 20

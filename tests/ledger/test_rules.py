@@ -20,13 +20,14 @@ from duly.ledger.address import by_window
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import AlreadyCompleted, Claim
 from duly.ledger.register import find
+from duly.ledger.resolve import unskip
 from duly.ledger.versions import apply
 from duly.ledger.windows import NO_TIME_LEFT
 from duly.schedule.keys import nominal_text, parse_key
 from duly.schedule.spec import Schedule, cron, daily, hourly
 from duly.testing.releases import reading
 from duly.times import DAY, HOUR, MINUTE, instant_text, parse_instant
-from tests.books import Book
+from tests.books import WORD, Book
 
 BEIRUT = "Asia/Beirut"
 
@@ -213,6 +214,7 @@ def test_hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_
         assert unsettled_by_the_rules_here(book, schedule, start) == []
 
     rows = sorted(book.rows("select window_start, window_end from duly_run where window_start is not null"))
+    assert book.rows("select opened_until from duly_line") == [(rows[-1][1],)]  # what is passed over is in a row's time
     for (_, end), (next_start, _) in pairwise(rows):
         assert end == next_start or (catch_up == "latest" and end < next_start)
 
@@ -327,6 +329,38 @@ def test_hosts_that_stay_away_for_a_week_lose_no_window_either(book: Book, relea
         book.work_all()
         assert unsettled_by_the_rules_here(book, hourly(BEIRUT), start) == []
         assert isinstance(book.poke(), Idle)
+    assert_tiled(windows(book, "export"))
+
+
+def test_windows_named_under_other_rules_are_not_worked_over(book: Book, releases: dict[str, Path]) -> None:
+    """Under 2023b the hour from midnight exists, under 2023c it does not: the one before it must not take its time."""
+    book.clock.set("2023-03-25T20:05:00Z")
+    with reading(releases["2023b"]):
+        book.job(schedule=hourly(BEIRUT))
+        book.work_all()
+        book.clock.set("2023-03-26T00:05:00Z")
+        for name in ("2023-03-26T00", "2023-03-26T01"):
+            book.complete(book.take(name))
+
+    with reading(releases["2023c"]):
+        book.work_all()
+
+    assert_tiled(windows(book, "export"))
+
+
+def test_a_window_that_was_voided_cannot_be_brought_back(book: Book, releases: dict[str, Path]) -> None:
+    book.clock.set("2023-03-25T22:30:00Z")
+    with reading(releases["2023b"]):
+        begun_ahead(book, hourly(BEIRUT), hourly(BEIRUT, gap="skip"))
+    with reading(releases["2023c"]):
+        book.poke()
+        found = book.store.read(by_window("export", "", "2023-03-26T00"))
+
+        with pytest.raises(NotAllowed, match="nothing is left to work"):
+            book.write(unskip(found.known, found.run, found.occurrence, WORD))
+
+        book.clock.advance(3 * HOUR)
+        assert book.work_all() != []
     assert_tiled(windows(book, "export"))
 
 

@@ -229,9 +229,19 @@ MUTANTS = (
         (RULES + "hosts_that_poke_by_the_hour_under_any_releases_lose_no_window_and_work_no_time_twice",),
     ),
     Mutant(
+        "a window reaches over stored time to the next one of the schedule",
+        (Fault(BOUNDS, "end=self.until(row.start, edge))", "end=row.start)"),),
+        (RULES + "windows_named_under_other_rules_are_not_worked_over",),
+    ),
+    Mutant(
+        "a window skipped ahead keeps its time when the schedule changes",
+        (Fault(VERSIONS, "    await _put_ahead_anew(known, coming, opening.until, by)\n", ""),),
+        ("tests/ledger/test_edits.py::test_a_window_skipped_ahead_takes_no_time_from_the_schedule_that_follows",),
+    ),
+    Mutant(
         "a window is opened over one that was named under other rules",
-        (Fault(BOUNDS, "while place < len(spans) and", "while place < 0 and"),),
-        (RULES + "windows_that_are_named_while_hosts_disagree_are_not_worked_twice",),
+        (Fault(BOUNDS, "while self._place < len(self._spans) and", "while self._place < 0 and"),),
+        ("tests/ledger/test_bounds.py::test_nothing_is_opened_over_what_is_stored_nor_before_the_place",),
     ),
     Mutant(
         "a window that is named is chained to the neighbours of today alone",
@@ -245,7 +255,7 @@ MUTANTS = (
     ),
     Mutant(
         "a line begins with the newest of several windows that are due at once",
-        (Fault("ledger/register.py", "schedule.after(starts - 1), None)", "schedule.before(starts), None)"),),
+        (Fault("ledger/register.py", "spell.after(starts - 1), None)", "spell.before(starts), None)"),),
         ("tests/ledger/test_days_off.py::test_a_line_that_begins_when_several_windows_are_due_begins_with_the_oldest",),
     ),
     Mutant(

@@ -70,10 +70,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def count_from_1(text: str) -> int:
     """A number from 1 on."""
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
 
 
 def add_schedule(parser: argparse.ArgumentParser) -> None:

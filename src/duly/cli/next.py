@@ -82,6 +82,7 @@ class _Shown:
     spells: list[Spell]
     occurrences: list[Occurrence]
     windows: list[Window]
+    more: bool  # the range that was asked for has more
 
     def clocks(self, occurrence: Occurrence) -> str:
         """What the clocks do to it, by the version that answers for it."""
@@ -101,8 +102,8 @@ def run(args: argparse.Namespace) -> int:
         raise Misuse("next: name a job, or give a schedule", next_step="duly next --period daily --zone Europe/Paris")
     else:
         shown = open_to_look(args.ledger).read(_of_job(args))
-    if len(shown.occurrences) == AT_MOST:
-        note(f"only the first {AT_MOST} are shown; give a shorter range, or -n")
+    if shown.more:
+        note(f"only the first {len(shown.occurrences)} are shown; -n shows more, at most {AT_MOST}")
     records = [_as_json(shown, place) for place in range(len(shown.occurrences))]
     change = _change(args, shown.schedule, shown.as_of)
     facts: dict[str, Json] = {
@@ -122,32 +123,35 @@ def _of_schedule(args: argparse.Namespace, schedule: Schedule) -> _Shown:
     instant = time_ns() // 1000
     spells = [Spell(schedule, 1, None, None)]
     past = 3 if args.n is None else 0
-    return _Shown(schedule, instant, spells, _chosen(args, spells, args.job, instant, past=past), [])
+    occurrences, more = _chosen(args, spells, args.job, instant, past=past)
+    return _Shown(schedule, instant, spells, occurrences, [], more)
 
 
 async def _of_job(args: argparse.Namespace) -> _Shown:
     known = await known_or_raise(args.job, await scope_of(args.job, args.scope))
     instant = await ledger_now()
     spells = await spells_of(known)
-    occurrences = _chosen(args, spells, args.range, instant, past=3 if args.n is None else 0)
-    return _Shown(spells[-1].schedule, instant, spells, occurrences, await windows_of(known, occurrences, instant))
+    occurrences, more = _chosen(args, spells, args.range, instant, past=3 if args.n is None else 0)
+    windows = await windows_of(known, occurrences, instant)
+    return _Shown(spells[-1].schedule, instant, spells, occurrences, windows, more)
 
 
 def _chosen(
     args: argparse.Namespace, spells: list[Spell], text: str | None, instant: int, *, past: int
-) -> list[Occurrence]:
+) -> tuple[list[Occurrence], bool]:
     if args.around_dst is not None:
         change = _change(args, spells[-1].schedule, instant)
         if text is not None or change is None:
             zone = spells[-1].schedule.zone
             why = "it has a range of its own; leave RANGE out" if text else f"the clocks of {zone} are not moved"
             raise Misuse(f"--around-dst: {why}")
-        return around_change(spells, change)
+        return around_change(spells, change), False
     if text is None:
-        return around(spells, instant, past=past, coming=min(args.n or 5, AT_MOST))
+        return around(spells, instant, past=past, coming=min(args.n or 5, AT_MOST)), False
     wanted = parse_range(text, spells[-1].schedule.zone, instant)
     at_most = AT_MOST if args.n is None and wanted.end is not None else min(args.n or 20, AT_MOST)
-    return list(islice(within(spells, wanted, instant), at_most))
+    found = list(islice(within(spells, wanted, instant), at_most + 1))
+    return found[:at_most], len(found) > at_most
 
 
 def _change(args: argparse.Namespace, schedule: Schedule, instant: int) -> ClockChange | None:

@@ -141,6 +141,8 @@ def _of_window(told: Explanation, at: Callable[[int], str]) -> list[str]:
     if window.key.grain == "adhoc":
         return [f"{name} is a run outside the schedule."]
     bounds, due = window.bounds, window.due
+    if bounds is None and due is not None:
+        return [f"{name} has no time of its own."]
     if bounds is None or due is None:
         return [f"{name} was named by a caller; no schedule gave it a window or a due time."]
     comes = "came" if due <= told.as_of else "comes"

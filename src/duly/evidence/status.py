@@ -11,7 +11,7 @@ from duly.evidence.verdict import DUE, MISSING, RUNNING, Window, lines, window_o
 from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.owed import UNSETTLED_OF_LINE, nothing_due_yet
 from duly.ledger.records import Known, Run
-from duly.ledger.spells import due_before, spells_of
+from duly.ledger.spells import spell_in_force
 from duly.records import record
 from duly.times import DAY
 
@@ -112,7 +112,8 @@ async def never_opened(known: Known, instant: int) -> Unopened:
     if nothing_due_yet(known, instant):
         return Unopened(known, [], False)
     occurrences: list[Occurrence] = []
-    for occurrence in due_before(await spells_of(known), instant):
+    # Of the versions before, an edit opened what had begun.
+    for occurrence in spell_in_force(known).before(instant):
         if occurrence.end <= line.opened_until or len(occurrences) == LOOK_AT_MOST:
             break
         occurrences.append(occurrence)

@@ -11,7 +11,7 @@ from duly.errors import UnknownRun
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every
-from duly.ledger.bounds import is_passed_over
+from duly.ledger.bounds import is_before_start, is_passed_over
 from duly.ledger.records import (
     JOB_COLUMNS,
     LEASES,
@@ -197,7 +197,7 @@ def judge_absent(known: Known, occurrence: Occurrence, skipped: str | None, inst
         return Verdict(PRUNED, note="settled long ago; its record was pruned")
     if occurrence.due > instant:
         return Verdict(COMING)
-    if line.starts is None or occurrence.due < line.starts:
+    if is_before_start(known, occurrence):
         return Verdict(NOT_OWED, note="before this line began")
     if line.ends is not None and occurrence.due >= line.ends:
         return Verdict(NOT_OWED, note="after this line ended")

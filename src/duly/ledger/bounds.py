@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
 
-# How far a new release of a zone's rules may move a time: no zone has ever moved by more than a day.
+# How far a new release of a zone's rules may move a time: no zone has ever moved by more than a day; twice that.
 RULES_MAY_MOVE = 2 * DAY
 
 # In nominals, which are two to a second: how far from a window's name that of another may lie that was opened over its
@@ -27,7 +27,7 @@ NEAR = 2 * (2 * RULES_MAY_MOVE) // SECOND
 BOUNDS_OF = Statement(
     "bounds_of",
     """
-select window_start, window_end
+select nominal, window_start, window_end
   from duly_run
  where series = :series and nominal = :nominal and revision = 1
 """,
@@ -49,7 +49,8 @@ ROWS_BETWEEN = Statement(
     """
 select nominal, window_start, window_end
   from duly_run
- where series = :series and nominal between :first and :last and revision = 1
+ where series = :series and nominal between :first - :near and :last + :near and revision = 1
+   and (nominal between :first and :last or window_end > :since)
  order by window_start
 """,
 )
@@ -90,14 +91,6 @@ class Bounds:
 
 
 @record
-class _Stored:
-    """The bounds of a row; None where it has no time of its own."""
-
-    start: int | None
-    end: int | None
-
-
-@record
 class Coming:
     """Windows come due, in the order of their bounds. Those in `dropped` are not to be opened. `following` comes next."""
 
@@ -118,13 +111,16 @@ class Opening:
 
 
 async def open_in_order(series: Series, opened_until: int, coming: Coming) -> Opening:
-    """Those of the windows that have no row and lie in no skipped range, chained to what is stored around them."""
+    """Those of the windows that have no row and lie in no skipped range, chained to what is stored around them.
+
+    The line is held: what is stored of it does not change meanwhile.
+    """
     if not coming.windows:
         return Opening([], opened_until)
     names = [o.nominal for o in (*coming.windows, coming.following) if o is not None]
     near = 0 if series.zone == "UTC" else NEAR  # the rules of UTC never change
-    span = {"first": min(names) - near, "last": max(names) + near}
-    rows = await every(ROWS_BETWEEN, Row, series=series.id, **span)
+    span = {"first": min(names), "last": max(names)}
+    rows = await every(ROWS_BETWEEN, Row, series=series.id, near=near, since=opened_until, **span)
     ranges = await every(RANGES_BETWEEN, Range, series=series.id, **span)
     return chain(coming, opened_until, rows, [*ranges, *coming.dropped])
 
@@ -132,41 +128,56 @@ async def open_in_order(series: Series, opened_until: int, coming: Coming) -> Op
 def chain(coming: Coming, opened_until: int, rows: list[Row], ranges: list[Range]) -> Opening:
     """Give windows their bounds: each from where the one before ends as it is stored, around all that is stored. Pure.
 
-    What no time is left for starts where it ends. The last one reaches to the next that has a row, whatever the rules of
-    today say in between.
+    What no time is left for starts where it ends. The one before a window that has a row reaches to it, whatever the rules
+    of today say in between.
     """
     named = {row.nominal: row for row in rows}
-    spans = [(row.start, row.end) for row in rows if row.start is not None and row.end is not None]
+    stored = _Stored(rows)
     fresh: list[Occurrence] = []
-    edge, place = opened_until, 0
+    edge = opened_until
     for occurrence in coming.windows:
         row = named.get(occurrence.nominal)
         if row is not None:
-            if row.start is not None and row.end is not None:
-                _reach(fresh, edge, row.start)
-                edge = max(edge, row.end)
-            continue
-        if any(span.first <= occurrence.nominal < span.beyond for span in ranges):
+            edge = stored.reach(fresh, edge, row)
+        elif any(span.first <= occurrence.nominal < span.beyond for span in ranges):
             edge = max(edge, occurrence.end)
-            continue
-        while place < len(spans) and spans[place][0] <= edge:
-            edge = max(edge, spans[place][1])
-            place += 1
-        end = max(edge, occurrence.end)
-        if place < len(spans):
-            end = min(end, spans[place][0])  # what lies beyond it falls to the window after this one
-        fresh.append(replace(occurrence, start=edge, end=end))
-        edge = end
+        else:
+            edge = stored.beyond(edge)
+            end = stored.until(max(edge, occurrence.end), edge)
+            fresh.append(replace(occurrence, start=edge, end=end))
+            edge = end
     ahead = None if coming.following is None else named.get(coming.following.nominal)
-    if ahead is not None and ahead.start is not None:
-        _reach(fresh, edge, ahead.start)
+    if ahead is not None:
+        stored.reach(fresh, edge, ahead)
     return Opening(fresh, max(edge, *(o.end for o in fresh[-1:]), opened_until))
 
 
-def _reach(fresh: list[Occurrence], edge: int, start: int) -> None:
-    """Let the window that was given its bounds just before reach to one that has a row."""
-    if fresh and fresh[-1].end == edge < start:
-        fresh[-1] = replace(fresh[-1], end=start)
+class _Stored:
+    """The stored windows of a line in order of time, looked at by somebody who walks along it."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._spans = [(row.start, row.end) for row in rows if row.start is not None and row.end is not None]
+        self._place = 0
+
+    def beyond(self, edge: int) -> int:
+        """Where free time begins, from an edge on."""
+        while self._place < len(self._spans) and self._spans[self._place][0] <= edge:
+            edge = max(edge, self._spans[self._place][1])
+            self._place += 1
+        return edge
+
+    def until(self, end: int, edge: int) -> int:
+        """Where free time that begins at the edge ends, at most at this end. What lies beyond falls to the window after."""
+        ahead = (start for start, _ in self._spans[self._place :] if start >= edge)
+        return min(end, next(ahead, end))
+
+    def reach(self, fresh: list[Occurrence], edge: int, row: Row) -> int:
+        """Let the window that was given its bounds just before reach to one that has a row; the edge after that."""
+        if row.start is None or row.end is None:
+            return edge
+        if fresh and fresh[-1].end == edge < row.start:
+            fresh[-1] = replace(fresh[-1], end=self.until(row.start, edge))
+        return max(edge, row.end)
 
 
 # -- a window that is named --------------------------------------------------------------------------------------------
@@ -185,7 +196,7 @@ async def chained(known: Known, run: RunId, occurrence: Occurrence | None) -> Oc
     spells = await spells_of(known)
     start, end = occurrence.start, occurrence.end
     before = next(windows_after(spells, start - 1), None)
-    while before is not None and (earlier := await _stored(run.series, before.nominal)) is not None:
+    while before is not None and (earlier := await _stored_row(run.series, before.nominal)) is not None:
         if earlier.end is not None:
             start = earlier.end
             break
@@ -199,9 +210,15 @@ async def chained(known: Known, run: RunId, occurrence: Occurrence | None) -> Oc
         if opened is not None and before is not None and before.end <= opened < end:
             start = opened  # the one before was passed over: this is the first that is not open yet
     after = next(windows_after(spells, end), None)
-    later = None if after is None else await _stored(run.series, after.nominal)
+    later = None if after is None else await _stored_row(run.series, after.nominal)
     if later is not None and later.start is not None:
         end = later.start
+    free = await cut(run, start, end)
+    return replace(occurrence, start=free.start, end=free.end)
+
+
+async def cut(run: RunId, start: int, end: int) -> Bounds:
+    """What is left of a time for a run between all other windows that are stored near it; empty if nothing is."""
     near = 2 * (max(end - start, 0) + RULES_MAY_MOVE) // SECOND
     span = {"first": run.nominal - near, "last": run.nominal + near, "start": start, "end": end}
     for other in await every(OVERLAPPING, Bounds, series=run.series, nominal=run.nominal, **span):
@@ -209,11 +226,11 @@ async def chained(known: Known, run: RunId, occurrence: Occurrence | None) -> Oc
             start = max(start, other.end)
         else:
             end = min(end, other.start)  # what lies beyond the other falls to the window after this one
-    return replace(occurrence, start=start, end=max(start, end))
+    return Bounds(start, max(start, end))
 
 
-async def _stored(series: int, nominal: int) -> _Stored | None:
-    return await one(BOUNDS_OF, _Stored, series=series, nominal=nominal)
+async def _stored_row(series: int, nominal: int) -> Row | None:
+    return await one(BOUNDS_OF, Row, series=series, nominal=nominal)
 
 
 async def passed_over(known: Known, occurrence: Occurrence) -> bool:
@@ -221,8 +238,10 @@ async def passed_over(known: Known, occurrence: Occurrence) -> bool:
     if not is_passed_over(known, occurrence):
         return False
     assert known.series is not None
-    named = {"series": known.series.id, "first": occurrence.nominal, "last": occurrence.nominal}
-    return not await every(ROWS_BETWEEN, Row, **named) and not await every(RANGES_BETWEEN, Range, **named)
+    series, nominal = known.series.id, occurrence.nominal
+    if await _stored_row(series, nominal) is not None:
+        return False
+    return not await every(RANGES_BETWEEN, Range, series=series, first=nominal, last=nominal)
 
 
 def is_passed_over(known: Known, occurrence: Occurrence) -> bool:
@@ -231,9 +250,22 @@ def is_passed_over(known: Known, occurrence: Occurrence) -> bool:
     It ends where windows of other names were opened already: its time is theirs. It takes hosts whose rules for the zone
     differ, or an edit of the schedule in the hours when clocks change.
     """
-    assert known.line is not None
     assert known.version is not None
+    if is_before_start(known, occurrence):
+        return False
+    assert known.line is not None
     line = known.line
-    if line.opened_until is None or line.starts is None or occurrence.due < line.starts:
+    if line.opened_until is None:
         return False
     return occurrence.end <= max(line.opened_until, known.version.effective_from)
+
+
+def is_before_start(known: Known, occurrence: Occurrence) -> bool:
+    """Whether a window was due before its line began. One that ends after those that are open is not, whenever it is due:
+    a calendar may make a window due long before it ends. Pure.
+    """
+    assert known.line is not None
+    line = known.line
+    if line.starts is None or line.opened_until is None:
+        return True
+    return occurrence.due < line.starts and occurrence.end <= line.opened_until

@@ -137,6 +137,9 @@ async def claim_next(
     if isinstance(known, (Refused, Misuse)):
         return known
     known = await _held(known)
+    refusal = refusal_of(known, declared)  # the schedule may have changed while we waited
+    if refusal is not None:
+        return refusal
     instant = await now()
     known, due = await open_owed(known, instant if as_of is None else as_of, declared.by)
     rows = sorted(
@@ -188,7 +191,7 @@ async def take_row(
 
 
 async def _held(known: Known) -> Known:
-    """Hold the line; what is known of the job as it is now, for its schedule may have changed while we waited."""
+    """Hold the line; what is known of the job as it is now."""
     assert known.line is not None
     await hold_line(known)
     found = await find(known.job.name, known.line.scope)

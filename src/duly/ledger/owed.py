@@ -50,7 +50,7 @@ NEWEST_DUE = Statement(
 select nominal
   from (select nominal, due
           from duly_run
-         where series = :series and due <= :as_of and window_start is not null
+         where series = :series and due <= :as_of and window_start is not null and state <> 'skipped'
          order by nominal desc limit 200) newest
  order by due desc limit 1
 """,

@@ -26,6 +26,7 @@ from duly.ledger.records import (
 )
 from duly.records import record
 from duly.schedule.spec import Schedule, every, from_spec
+from duly.schedule.spells import Spell
 from duly.times import DAY, HOUR, MINUTE, SECOND
 
 TYPE_CHECKING = False
@@ -381,10 +382,10 @@ async def _add_series(known: Known) -> None:
         return
     await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
     instant = await now()
-    schedule = schedule_of(known.version)
-    newest = next(schedule.before(instant), None)
+    spell = Spell(schedule_of(known.version), known.version.number, known.version.effective_from or None, None)
+    newest = next(spell.before(instant), None)
     starts = instant if newest is None else newest.due
-    first = next(schedule.after(starts - 1), None)  # a calendar may make several due at once: then the oldest of them
+    first = next(spell.after(starts - 1), None)  # a calendar may make several due at once: then the oldest of them
     opened_until, next_due = (starts, None) if first is None else (first.start, first.due)
     await count(START_LINE, line=known.line.id, starts=starts, opened_until=opened_until, next_due=next_due)
 

@@ -13,7 +13,7 @@ from duly.ledger.bounds import chained, passed_over
 from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.take import look, look_newest, run_parameters, seen_of, skipped_by_range
+from duly.ledger.take import hold_line, look, look_newest, run_parameters, seen_of, skipped_by_range
 from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, open_window
 from duly.records import record
 
@@ -195,7 +195,7 @@ async def retry(run: RunId, word: Word, *, new_payload: bool = False) -> Run:
 async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
     """Settle a run without doing it. A window without a row is given one: a person's skip is never a range."""
     if await look(run) is None:
-        await _open(known, run, occurrence)
+        await _open(await hold_line(known), run, occurrence)
     seen = await look(run)
     if not await count(SKIP_IF_FREE, **run_parameters(run), cause=word.reason):
         raise not_allowed("skip", seen)
@@ -209,11 +209,12 @@ async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: 
     Raises `NotAllowed` for a run that is not skipped, and for a window without a time of its own.
     """
     seen = await look(run)
-    if seen is not None and seen.state == states.SKIPPED and seen.cause == NO_TIME_LEFT:
+    if seen is not None and seen.state == states.SKIPPED and seen.due is not None and seen.window_start is None:
         raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
     if seen is None and occurrence is not None and await passed_over(known, occurrence):
         raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
     if seen is None and await skipped_by_range(run.series, run.nominal) is not None:
+        known = await hold_line(known)
         await _cut_out(run)
         await _open(known, run, occurrence)
         if occurrence is not None and (await seen_of(run)).window_start is None:

@@ -7,7 +7,7 @@ lapsed and it shows no pulse; what becomes of its run then is the contract's wor
 
 from __future__ import annotations
 
-from duly.errors import BelowHorizon, OutcomeUnknown, PayloadConflict, Refused, RunFailed, RunSkipped
+from duly.errors import BelowHorizon, Conflict, OutcomeUnknown, PayloadConflict, Refused, RunFailed, RunSkipped
 from duly.ledger import contracts, states
 from duly.ledger.ask import Statement, alive, count, now, one
 from duly.ledger.bounds import chained
@@ -150,6 +150,8 @@ LOCK_LINE = Statement(
     f"select {LINE_COLUMNS} from duly_line l where l.id = :line {{lock}}",
 )
 
+VERSION_IN_FORCE = Statement("version_in_force", "select version from duly_job where id = :job")
+
 HOLD_LINE = Statement(
     "hold_line",
     """
@@ -253,6 +255,8 @@ async def take(
         return NotDue(run, due)
     if seen is None or not known.job.overlap:
         known = await hold_line(known)
+    if seen is None:
+        await _refuse_old_version(known)
     in_the_way = await _in_the_way(known, run, due)
     if in_the_way is not None:  # not by its truth: Busy is falsy
         return in_the_way
@@ -338,6 +342,15 @@ async def hold_line(known: Known) -> Known:
     line = await one(LOCK_LINE, Line, line=known.line.id)
     assert line is not None  # a line is never deleted
     return replace(known, line=line)
+
+
+async def _refuse_old_version(known: Known) -> None:
+    """Raise `Conflict` where the schedule changed between the look and the lock: the window may be none any more."""
+    if known.version is None:
+        return
+    in_force = await one(VERSION_IN_FORCE, int, job=known.job.id)
+    if in_force != known.version.number:
+        raise Conflict("the job's schedule changed just now; nothing was run. Try again")
 
 
 async def _end_or_respect_holder(known: Known, run: RunId) -> Busy | None:

@@ -12,23 +12,51 @@ from itertools import takewhile
 
 from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
 from duly.ledger.address import scopes_of
-from duly.ledger.ask import count, now
-from duly.ledger.bounds import Coming, open_in_order
+from duly.ledger.ask import Statement, count, every, now, one
+from duly.ledger.bounds import NEAR, Coming, open_in_order
 from duly.ledger.events import tell
 from duly.ledger.open import open_owed
-from duly.ledger.records import Known, RunId, Version
+from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Run, RunId, Version
 from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
 from duly.ledger.spells import Spell, spell_in_force
 from duly.ledger.take import hold_line
 from duly.ledger.windows import OPENED_UNTIL, open_to_work
 from duly.records import record, replace
 from duly.schedule.versions import repeated_name, seam_of
-from duly.times import instant_text
+from duly.times import SECOND, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
+
+
+LOCK_JOB = Statement(
+    "lock_job",
+    # Before the lines, as everywhere: whoever declares other policies writes the job's row before it holds a line.
+    "select id from duly_job where name = :name {lock}",
+)
+
+ROWS_AHEAD = Statement(
+    "rows_ahead",
+    # By name within a day of the seam or later: a window is named after its start or its end.
+    f"""
+select {RUN_COLUMNS}
+  from duly_run r
+  {LEASES}
+ where r.series = :series and r.nominal >= :nominal and r.window_start >= :until and r.fence = 0
+""",
+)
+
+PUT_ANEW = Statement(
+    "put_anew_if_unsealed",
+    """
+update duly_run
+   set due = cast(:due as bigint), window_start = cast(:window_start as bigint),
+       window_end = cast(:window_end as bigint), version = :version
+ where series = :series and nominal = :nominal and revision = 1 and fence = 0
+""",
+)
 
 
 @record
@@ -51,6 +79,8 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Appli
 
     Raises `UnknownJob`, and `NotAllowed` for another zone or grain than the one in force: that begins a new series.
     """
+    # Two who apply at once come one after the other, and see what the first one did.
+    await one(LOCK_JOB, int, name=name)
     lines = [await _found(name, scope) for scope in await scopes_of(name)]
     if not lines:
         raise UnknownJob(f"the ledger knows no job {name!r}; its first `duly exec` registers it")
@@ -136,6 +166,33 @@ async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> Non
     opening = await open_in_order(known.series, known.line.opened_until, Coming(begun, [], None))
     for occurrence in opening.fresh:
         await open_to_work(known, RunId(known.series.id, occurrence.nominal), occurrence, by)
+    await _put_ahead_anew(known, coming, opening.until, by)
     first = next(coming.ending_after(opening.until), None)
     next_due = None if first is None else first.due
     await count(OPENED_UNTIL, line=known.line.id, until=opening.until, next_due=next_due)
+
+
+async def _put_ahead_anew(known: Known, coming: Spell, until: int, by: str) -> None:
+    """Windows of the old version that a person skipped ahead of time: of the new one too, or without a time of their own."""
+    assert known.series is not None
+    series = known.series.id
+    beyond = 2 * (until // SECOND) - NEAR
+    for run in await every(ROWS_AHEAD, Run, series=series, nominal=beyond, until=until):
+        found = coming.find(run.nominal)
+        bounds = (None, None, None) if found is None else (found.due, found.start, found.end)
+        due, start, end = bounds
+        await count(
+            PUT_ANEW,
+            series=series,
+            nominal=run.nominal,
+            due=run.due if due is None else due,
+            window_start=start,
+            window_end=end,
+            version=coming.version,
+        )
+        said = (
+            "has no such window"
+            if found is None
+            else f"has it at {instant_text(found.start)}..{instant_text(found.end)}"
+        )
+        await tell("window_moved", run=run.id, by=by, detail=f"version {coming.version} of the schedule {said}")

@@ -7,7 +7,7 @@ the release of the zone's rules and their fingerprint, is kept beside them.
 from __future__ import annotations
 
 from duly.ledger.ask import Statement, count, one
-from duly.ledger.bounds import Bounds
+from duly.ledger.bounds import Bounds, cut
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
 from duly.ledger.spells import find_nominal, spells_of
@@ -89,7 +89,8 @@ VOID_IF_UNSEALED = Statement(
     """
 update duly_run
    set was = state, state = {to}, settled_at = {now}, cause = :cause,
-       window_start = cast(:window_start as bigint), window_end = cast(:window_end as bigint)
+       window_start = cast(:window_start as bigint), window_end = cast(:window_end as bigint),
+       zone_facts = case when cast(:window_start as bigint) is null then null else zone_facts end
  where series = :series and nominal = :nominal and revision = 1
    and state in {from} and fence = 0 and window_end > {now}
 """,
@@ -187,10 +188,10 @@ async def has_moved(known: Known, run: Run) -> bool:
     """Whether the zone's rules mean something else around the run's window here and now than they did when it was made."""
     if run.zone_facts is None or known.series is None or run.series != known.series.id:
         return False
+    if run.window_start is None or run.window_end is None:
+        return False
     from duly.schedule.facts import facts_of
 
-    assert run.window_start is not None
-    assert run.window_end is not None
     here = facts_of(known.series.zone, run.window_start, run.window_end)
     return await one(FINGERPRINT, str, facts=run.zone_facts) != here.fingerprint
 
@@ -211,25 +212,32 @@ async def move(known: Known, moved: list[Run], by: str) -> None:
         start, end = moved_to.get(run.window_start, run.window_start), run.window_end
         if is_last or any(other.window_start == end for other in moved):
             end = start if occurrence is None else max(start, occurrence.end)
+        if is_last and end > run.window_end:
+            end = max(run.window_end, (await cut(run.id, run.window_end, end)).end)
+        if not await _resolve_anew(known, run, start, end, occurrence, by):
+            end = run.window_end  # it was sealed meanwhile
         moved_to[run.window_end] = end
-        await _resolve_anew(known, run, start, end, occurrence, by)
         if is_last:
             await count(OPENED_UNTIL, line=known.line.id, until=end, next_due=known.line.next_due)
 
 
-async def _resolve_anew(known: Known, run: Run, start: int, end: int, occurrence: Occurrence | None, by: str) -> None:
+async def _resolve_anew(known: Known, run: Run, start: int, end: int, occurrence: Occurrence | None, by: str) -> bool:
+    """Move or void one window. False: it is sealed after all, and stays as it is."""
     named = {"series": run.series, "nominal": run.nominal}
     if occurrence is None or start == end:
         cause = "no such time under the zone's rules of today" if occurrence is None else NO_TIME_LEFT
-        bounds = (
-            {"window_start": None, "window_end": None} if start == end else {"window_start": start, "window_end": end}
-        )
-        if await count(VOID_IF_UNSEALED, **named, **bounds, cause=cause):
-            await tell("skipped", run=run.id, by=by, detail=cause)
-    elif await count(MOVE_IF_UNSEALED, **named, **await _describe(known, replace(occurrence, start=start, end=end))):
-        before = f"{instant_text(run.window_start or 0)}..{instant_text(run.window_end or 0)}"
-        detail = f"window {before} → {instant_text(start)}..{instant_text(end)}"
-        await tell("window_moved", run=run.id, by=by, detail=detail)
+        left = (None, None) if start == end else (start, end)
+        if not await count(VOID_IF_UNSEALED, **named, window_start=left[0], window_end=left[1], cause=cause):
+            return False
+        await tell("skipped", run=run.id, by=by, detail=cause)
+        return True
+    described = await _describe(known, replace(occurrence, start=start, end=end))
+    if not await count(MOVE_IF_UNSEALED, **named, **described):
+        return False
+    before = f"{instant_text(run.window_start or 0)}..{instant_text(run.window_end or 0)}"
+    detail = f"window {before} → {instant_text(start)}..{instant_text(end)}"
+    await tell("window_moved", run=run.id, by=by, detail=detail)
+    return True
 
 
 async def notice_drift(known: Known, run: Run, by: str) -> None:

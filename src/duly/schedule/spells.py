@@ -70,14 +70,26 @@ class Spell:
 
         In this order they also come due. Whether they are due by then is another question, which `after` answers.
         """
+        if self.since is not None:
+            instant = max(instant, self.since)
+        for occurrence in self._in_order_from(instant):
+            if self.until is not None and occurrence.end > self.until:
+                return
+            if occurrence.end > instant:
+                yield self.clipped(occurrence)
+
+    def _in_order_from(self, instant: int) -> Iterator[Occurrence]:
+        """The schedule's windows from the first that ends after the instant on, perhaps after some that are due with it."""
         schedule = self.schedule
         plain = _due_at_end(schedule)
-        for found in plain.after(instant if self.since is None else max(instant, self.since)):
-            if self.until is not None and found.end > self.until:
-                return
-            occurrence = found if plain is schedule else schedule.find(found.nominal)
-            assert occurrence is not None  # neither a calendar nor a wall clock of work takes a window away
-            yield self.clipped(occurrence)
+        if plain is schedule:
+            return schedule.after(instant)
+        first = next(plain.after(instant), None)
+        if first is None:
+            return iter(())
+        found = schedule.find(first.nominal)
+        assert found is not None  # neither a calendar nor a wall clock of work takes a window away
+        return schedule.after(found.due - 1)
 
     def find(self, nominal: int) -> Occurrence | None:
         """The spell's window of this nominal, or None."""

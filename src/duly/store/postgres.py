@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 import psycopg
@@ -18,6 +17,7 @@ import psycopg
 from duly.errors import DulyError, LedgerTooNew
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
+from duly.store.postgres_sql import as_pyformat, clock_sql, spell
 from duly.store.sqlstate import meaning_of
 
 if TYPE_CHECKING:
@@ -28,18 +28,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # now() stands still inside a transaction (I4)
-CLOCK_BY_HAND = "(select at from duly.clock)"
-
 # A ledger may be migrated under a running process. The lock is taken first, so that the look is after it.
-MAY_WRITE = (
+_MAY_WRITE = (
     f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); select value from duly.meta where name = 'min_writer'"
 )
-
-
-def clock_sql(by_hand: bool) -> str:
-    """The instant, in microseconds, as an expression: by the database's clock, or by the one that a test set by hand."""
-    return CLOCK_BY_HAND if by_hand else CLOCK
 
 
 def redacted(url: str) -> str:
@@ -53,9 +45,6 @@ def translated(error: psycopg.Error, *, name: str) -> DulyError:
 
 
 # -- answering ----------------------------------------------------------------------------------------------------------
-
-_TABLE = re.compile(r"\bduly_(\w+)")
-_PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
 
 
 class Answers:
@@ -95,25 +84,36 @@ _rendered: dict[tuple[Statement, str], LiteralString] = {}
 
 
 def render(statement: Statement, clock: str) -> LiteralString:
-    """A statement's text for PostgreSQL, with its tables in the schema duly."""
+    """A statement's text for psycopg."""
     ready = _rendered.get((statement, clock))
     if ready is None:
-        sql = _PARAMETER.sub(r"%(\1)s", _TABLE.sub(r"duly.\1", statement.sql.replace("%", "%%")))
-        tokens: Mapping[str, str] = {
-            "{now}": clock,
-            "{or_rollback}": "",
-            "{share}": "for key share",
-            "{lock}": "for no key update",
-        }
-        for token, text in tokens.items():
-            sql = sql.replace(token, text)
-        ready = _rendered[statement, clock] = trusted(sql)
+        ready = _rendered[statement, clock] = trusted(as_pyformat(spell(statement, clock)))
     return ready
 
 
 def trusted(sql: str) -> LiteralString:
     """SQL that is put together from constants of ours; every value is bound."""
     return cast(LiteralString, sql)  # type: ignore[redundant-cast]  # to mypy LiteralString is str; to others it is not
+
+
+def beginning(busy_seconds: float, *, durable: bool = True) -> str:
+    """What begins a transaction that writes; `busy_seconds` is how long each of its statements waits for a lock.
+
+    Set explicitly: a role's defaults may be otherwise. Without `durable` the commit is not flushed. `refuse_newer` reads the
+    answer.
+    """
+    begin = f"begin isolation level read committed; set local lock_timeout = {int(busy_seconds * 1000)}"
+    flush = "" if durable else "set local synchronous_commit = off; "
+    return f"{begin}; {flush}{_MAY_WRITE}"
+
+
+def refuse_newer(begun: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> None:
+    """Raise `LedgerTooNew` where a transaction that writes has begun in a ledger that this release may only read."""
+    while begun.nextset():
+        pass
+    found = begun.pgresult  # whatever rows the connection makes
+    if found is not None and found.ntuples and int(found.get_value(0, 0) or 0) > SCHEMA:
+        raise LedgerTooNew
 
 
 # -- the store ----------------------------------------------------------------------------------------------------------
@@ -161,11 +161,7 @@ class PostgresStore:
         Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
         loss loses nothing.
         """
-        wait = int((busy_seconds or self.busy_seconds) * 1000)
-        flush = "" if durable else "set local synchronous_commit = off; "
-        return self._run(
-            operation, f"begin isolation level read committed; set local lock_timeout = {wait}; {flush}{MAY_WRITE}"
-        )
+        return self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable))
 
     def _run(self, operation: Operation[T], beginning: str) -> T:
         try:
@@ -247,14 +243,6 @@ class Session:
         if self.owned is not None:
             self.owned.close()
             self.owned = None
-
-
-def refuse_newer(begun: psycopg.Cursor[Any]) -> None:
-    """Raise `LedgerTooNew` where the last of the statements that began a transaction, if it looked, finds that so it is."""
-    while begun.nextset():
-        pass
-    if begun.description is not None and int(begun.fetchall()[0][0]) > SCHEMA:
-        raise LedgerTooNew
 
 
 def facts_of(connection: psycopg.Connection[Any]) -> dict[str, str]:

@@ -30,6 +30,26 @@ class Owned(Protocol):
     def abandon(self) -> None: ...
 
 
+class AsyncOwned(Protocol):
+    """A run's own transaction in an event loop; used for one run."""
+
+    @property
+    def connection(self) -> object: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
+    async def begin(self) -> object: ...
+
+    async def drive(self, operation: Operation[T]) -> T: ...
+
+    async def complete(self, operation: Operation[T]) -> T: ...
+
+    async def commit(self) -> None: ...
+
+    async def abandon(self) -> None: ...
+
+
 class Store(Protocol):
     """One ledger that is open. Each thread that uses it gets a connection of its own."""
 
@@ -59,3 +79,30 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close this thread's connections."""
+
+
+class AsyncStore(Protocol):
+    """One ledger, used by the tasks of one event loop: as `Store`, awaited. `open` comes first."""
+
+    path: str
+    busy_seconds: float
+    namespace: str
+    ledger_id: str
+    clock_by_hand: bool
+
+    async def open(self) -> None:
+        """Open the ledger; again is a no-op."""
+
+    async def read(self, operation: Operation[T]) -> T: ...
+
+    async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T: ...
+
+    async def now(self) -> int: ...
+
+    async def owned(self) -> AsyncOwned: ...
+
+    def begin_pulse(self, attempt_id: bytes) -> int: ...
+
+    async def run_in(self, tx: object, operation: Operation[T]) -> T: ...
+
+    async def close(self) -> None: ...

@@ -17,6 +17,7 @@ from duly.errors import (
 )
 
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock
+_FAILED = ("25P02",)  # an earlier statement of the transaction failed
 _BUSY = ("55P03", "57014")  # lock not available, query cancelled
 _NO_TABLES = ("42P01", "3F000", "42883")  # no such table, schema, function
 _UNWRITABLE = ("25006", "42501", "53100")  # read-only transaction, not allowed, disk full
@@ -30,6 +31,8 @@ def meaning_of(state: str, *, name: str, kind: str = "") -> DulyError:
     """The error that a SQLSTATE means for the ledger of this name. `kind` is said where the driver gives no code."""
     if state in _AGAIN:
         return Conflict(f"the transaction met another one ({state}); roll back and try the whole transaction again")
+    if state in _FAILED:
+        return Conflict("this transaction has failed already; roll back, and try the whole of it again")
     if state in _BUSY:
         return LedgerBusy(f"the ledger {name} stayed busy; nothing was decided. Try again")
     if state in _NO_TABLES:

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from duly.store.protocol import Store
+    from duly.store.protocol import AsyncStore, Store
 
     T = TypeVar("T")
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Pulse:
     """A claimer with its file lock, held from before the claim is visible until the attempt ends."""
 
-    def __init__(self, store: Store, *, trigger: str, payload: str | None = None) -> None:
+    def __init__(self, store: Store | AsyncStore, *, trigger: str, payload: str | None = None) -> None:
         self.claimer = Claimer(new_attempt_id(), owner(), trigger, payload)
         self.descriptor = store.begin_pulse(self.claimer.attempt_id)
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import os
 import sqlite3
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from duly.errors import ClaimLost, DulyError
 from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.take import look
+from duly.store.borrowed import is_open
 from duly.work.answers import Completed
 from duly.work.attempt import Pulse, elapsed_since_first, record_ending, terms_of
 from duly.work.exception import error_place
 from duly.work.run import Run, Window
 
 if TYPE_CHECKING:
-    import psycopg
-
     from duly.ledger.records import Claim as Held
     from duly.ledger.records import Job
     from duly.ledger.records import Run as Row
     from duly.schedule.keys import RunKey
+    from duly.store.borrowed import Lent
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
 
@@ -46,7 +46,7 @@ class Claim:
         self._pulse = pulse
         self._ended = False
         self._pid = os.getpid()
-        self._borrowed: sqlite3.Connection | psycopg.Connection[Any] | None = None
+        self._borrowed: Lent | None = None
 
     @property
     def key(self) -> str:
@@ -104,9 +104,7 @@ class Claim:
         finally:
             self.close()
 
-    def complete(
-        self, tx: sqlite3.Connection | psycopg.Connection[Any] | None = None, *, output: str | None = None
-    ) -> Completed:
+    def complete(self, tx: Lent | None = None, *, output: str | None = None) -> Completed:
         """Complete the run in the caller's transaction, which the caller commits; without one, in `claim.run.tx` if that was
         read, else in one of duly's own; those are committed here.
 
@@ -154,7 +152,7 @@ class Claim:
         """Whether the caller's transaction, in which the run was completed, has committed or is still to end."""
         if self._borrowed is None:
             return False
-        return self._is_completed() or (error is None and _is_in_transaction(self._borrowed))
+        return self._is_completed() or (error is None and is_open(self._borrowed))
 
     def _is_completed(self) -> bool:
         """Whether the ledger has this attempt's completion."""
@@ -184,8 +182,3 @@ class Claim:
 
     def _elapsed(self) -> int:
         return elapsed_since_first(self._store, self._held)
-
-
-def _is_in_transaction(tx: sqlite3.Connection | psycopg.Connection[Any]) -> bool:
-    """Whether a caller's transaction is still to end."""
-    return tx.in_transaction if isinstance(tx, sqlite3.Connection) else tx.info.transaction_status != 0

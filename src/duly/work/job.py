@@ -86,7 +86,7 @@ class Job(Generic[Tx]):
         kept: the same key with another payload is refused. Raises what the function raises, and `OutcomeUnknown`,
         `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon`, `WindowInvalid`, `ScheduleChanged`, `LedgerBusy`.
         """
-        declared = self._for(scope)
+        declared = for_scope(self._declared, scope, self._scopes)
         hashed = None if payload is None else payload_hash(payload)
         patience = None if wait is None else Patience(self._store, wait_micros(wait))
         while True:
@@ -101,24 +101,16 @@ class Job(Generic[Tx]):
         try:
             seen = raise_if_refused(self._store.read(peek_window(declared, window, pulse.claimer)))
             if seen is not None:
-                return self._answered(seen)
+                return answered(seen)
             with self._claiming() as claiming:
                 named = raise_if_refused(claiming.ask(take_window(declared, window, pulse.claimer)))
                 if isinstance(named.answer, Held):
                     assert named.row is not None
                     again = partial(take_window, declared, window)
                     return self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
-            return self._answered(named)  # after the commit of what was found on the way
+            return answered(named)  # after the commit of what was found on the way
         finally:
             pulse.stop()
-
-    def _answered(self, named: Named) -> AlreadyCompleted | Busy | NotDue:
-        """The answer of a run that was not claimed. Raises where it is a refusal."""
-        answer = named.answer
-        if isinstance(answer, (Refused, Misuse)):
-            raise answer
-        assert not isinstance(answer, Held)
-        return told(named.key, answer)
 
     def catch_up(self, *, scope: str | None = None) -> list[Completed]:
         """Work what is owed, oldest first, by the job's catch-up policy: what cron, a timer or a Pod calls.
@@ -131,7 +123,7 @@ class Job(Generic[Tx]):
         failures: list[Exception] = []
         for each in self._roster(scope):
             try:
-                self._catch_up(self._for(each), done, failures)
+                self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
             except Exception as e:
                 failures.append(e)
                 if not isinstance(e, (Refused, Misuse)):
@@ -183,7 +175,7 @@ class Job(Generic[Tx]):
         if not self._inline:
             self._keeper.keep(claim, run._supersede)
         try:
-            _refuse_unfinished(self.function(run))
+            refuse_unfinished(self.function(run))
             run._complete(complete_or_raise(claim))
             return Completed(run.key, run.attempt)
         except BaseException as e:
@@ -226,11 +218,6 @@ class Job(Generic[Tx]):
         except DulyError as e:
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
 
-    def _for(self, scope: str) -> Declaration:
-        if self._scopes is not None and scope not in self._scopes:
-            raise UnknownScope(f"scope: {self.name} has the scopes {', '.join(map(repr, self._scopes))}, not {scope!r}")
-        return replace(self._declared, scope=scope)
-
     def _roster(self, scope: str | None) -> list[str]:
         if scope is not None:
             return [scope]
@@ -239,7 +226,23 @@ class Job(Generic[Tx]):
         return self._store.read(scopes_of(self.name)) or [""]
 
 
-def _refuse_unfinished(result: object) -> None:
+def answered(named: Named) -> AlreadyCompleted | Busy | NotDue:
+    """The answer of a run that was not claimed. Raises where it is a refusal."""
+    answer = named.answer
+    if isinstance(answer, (Refused, Misuse)):
+        raise answer
+    assert not isinstance(answer, Held)
+    return told(named.key, answer)
+
+
+def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None) -> Declaration:
+    """The declaration for one scope. Raises `UnknownScope` for one that the job's own roster does not have."""
+    if roster is not None and scope not in roster:
+        raise UnknownScope(f"scope: {declared.job} has the scopes {', '.join(map(repr, roster))}, not {scope!r}")
+    return replace(declared, scope=scope)
+
+
+def refuse_unfinished(result: object) -> None:
     """Raise for work that was only promised: a coroutine or generator that nobody ran, so that nothing was done."""
     if isinstance(result, (Awaitable, Generator, AsyncGenerator)):
         if isinstance(result, Coroutine):

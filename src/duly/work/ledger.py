@@ -9,23 +9,20 @@ from datetime import date
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import Misuse, Refused, TimeInvalid
+from duly.errors import Misuse, Refused
 from duly.ledger import contracts
-from duly.ledger.named import take_adhoc, take_key, take_window
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer
-from duly.ledger.register import Declaration, check_policies
-from duly.schedule.catch_up import parse_catch_up
-from duly.schedule.keys import check_job_name, check_scope, parse_key
+from duly.schedule.keys import parse_key
 from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in
 from duly.store.sqlite import SqliteStore, ledger_path
-from duly.times import parse_duration
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse, raise_if_refused
 from duly.work.claim import Claim
-from duly.work.identity import actor, new_attempt_id, owner
+from duly.work.declared import declaration_of, taking
+from duly.work.identity import new_attempt_id, owner
 from duly.work.job import Job, wait_micros
 from duly.work.keeper import LeaseKeeper
 from duly.work.payload import payload_hash
@@ -34,17 +31,16 @@ from duly.work.waiting import Patience
 if TYPE_CHECKING:
     import psycopg
 
-    from duly.ledger.ask import Operation, Value
+    from duly.ledger.ask import Operation
     from duly.ledger.named import Named
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
+    from duly.store.borrowed import Lent
     from duly.store.protocol import Store
     from duly.work.payload import Json
     from duly.work.run import Run
 
 Tx = TypeVar("Tx")
-
-TRANSACTIONAL_RETRIES = 3  # of a job whose failures prove that nothing happened; others retry only where they say so
 
 
 class Ledger(Generic[Tx]):
@@ -87,39 +83,24 @@ class Ledger(Generic[Tx]):
         for short transactional work that may hold the ledger while it lasts. Nothing is written before the first `run` or
         `catch_up`. Raises `Misuse`, naming the argument.
         """
-        check_job_name(name)
-        if isinstance(scopes, str):
-            raise Misuse(f"scopes: {scopes!r} is one text; give a list of names")
-        if retries is not None and not isinstance(retries, int):
-            raise Misuse(f"retries: {retries!r} is not a whole number")
-        for scope in scopes or ():
-            check_scope(scope)
-        stated: dict[str, Value] = {
-            "retries": retries,
-            "retry_delay": _micros("retry_delay", retry_delay),
-            "retry_ceiling": _micros("retry_ceiling", retry_ceiling),
-            "grace": _micros("grace", grace),
-            "timeout": _micros("timeout", timeout),
-            "lease": _micros("lease", lease),
-            "overlap": None if overlap is None else int(overlap),
-            "ordered": None if ordered is None else int(ordered),
-            "owner": owner,
-            "roster": None if scopes is None else "closed",
-        }
-        policies: dict[str, Value] = {
-            "catch_up": str(parse_catch_up(catch_up)),
-            "contract": contract_named(effect, remembers),
-            "remembers": None if remembers == "forever" else _micros("remembers", remembers),
-            **{name: value for name, value in stated.items() if value is not None},  # left out: as it is stored
-        }
-        check_policies(policies)
-        if inline and effect != contracts.TRANSACTIONAL:
-            raise Misuse(
-                f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}"
-            )
-        closed = None if scopes is None else tuple(scopes)
-        defaults: dict[str, Value] = {"retries": TRANSACTIONAL_RETRIES} if effect == contracts.TRANSACTIONAL else {}
-        declared = Declaration(name, "", schedule, policies, actor(), defaults, closed)
+        declared, closed = declaration_of(
+            name,
+            schedule,
+            catch_up=catch_up,
+            effect=effect,
+            remembers=remembers,
+            retries=retries,
+            retry_delay=retry_delay,
+            retry_ceiling=retry_ceiling,
+            grace=grace,
+            timeout=timeout,
+            lease=lease,
+            overlap=overlap,
+            ordered=ordered,
+            inline=inline,
+            owner=owner,
+            scopes=scopes,
+        )
 
         def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:
             if iscoroutinefunction(function) or isgeneratorfunction(function) or isasyncgenfunction(function):
@@ -149,29 +130,9 @@ class Ledger(Generic[Tx]):
         hashed = None if payload is None else payload_hash(payload)
         patience = None if wait is None else Patience(self._store, wait_micros(wait))
         while True:
-            answer = self._take(self._named(job, None if window is None else str(window), scope, adhoc), hashed)
+            answer = self._take(taking(job, None if window is None else str(window), scope, adhoc), hashed)
             if not isinstance(answer, Busy) or patience is None or not patience.pause():
                 return answer
-
-    def _named(
-        self, job: str, window: str | None, scope: str, adhoc: str | None
-    ) -> Callable[[Claimer], Operation[Named | Refused | Misuse]]:
-        """The operation that takes what the caller named. Raises `Misuse` for what names nothing, or two things."""
-        if ":" in job:
-            if window is not None or adhoc is not None or scope:
-                raise Misuse(f"{job!r} is a whole key; leave window, scope and adhoc out")
-            key = parse_key(job)
-            declared = Declaration(key.job, key.scope, by=actor())
-            return lambda claimer: take_key(key, declared, claimer)
-        check_job_name(job)
-        if scope:
-            check_scope(scope)
-        declared = Declaration(job, scope, by=actor())
-        if adhoc is not None and window is None:
-            return lambda claimer: take_adhoc(declared, adhoc, claimer)
-        if window is not None and adhoc is None:
-            return lambda claimer: take_window(declared, window, claimer)
-        raise Misuse(f"name one run of {job}: a window as '2026-10-05', or adhoc='an-id'")
 
     def _take(
         self, ask_for: Callable[[Claimer], Operation[Named | Refused | Misuse]], payload: str | None
@@ -216,7 +177,7 @@ def postgres(url: str, *, busy_seconds: float = BUSY_SECONDS) -> Ledger[psycopg.
     return Ledger(PostgresStore(url, busy_seconds=busy_seconds))
 
 
-def once(tx: sqlite3.Connection | psycopg.Connection[Any], key: str, *, payload: Json = None) -> bool:
+def once(tx: Lent, key: str, *, payload: Json = None) -> bool:
     """Whether the caller's effect is to be done, in the caller's transaction: the run of `key` is then complete with it.
 
     True: do the effect now; both commit, or neither. False: it was complete already. Where the effect must not be done for
@@ -227,25 +188,3 @@ def once(tx: sqlite3.Connection | psycopg.Connection[Any], key: str, *, payload:
     hashed = None if payload is None else payload_hash(payload)
     claimer = Claimer(new_attempt_id(), owner(), "once", hashed)
     return run_in(tx, once_operation(parse_key(key), claimer))
-
-
-def contract_named(effect: str, remembers: str | None) -> str:
-    """The contract that `effect` names. Raises `Misuse` where `idempotent` does not say for how long."""
-    if effect not in contracts.CONTRACTS:
-        raise Misuse(f"effect: {effect!r} is none of {', '.join(contracts.CONTRACTS)}")
-    if (effect == contracts.IDEMPOTENT) != (remembers is not None):
-        raise Misuse(
-            "remembers: an idempotent effect, and no other, says how long its destination remembers: 24h, forever"
-        )
-    return effect
-
-
-def _micros(name: str, value: str | int | None) -> int | None:
-    if value is None or isinstance(value, int):
-        return value
-    if not isinstance(value, str):
-        raise Misuse(f"{name}: {value!r} is neither a text as 15m nor whole microseconds")
-    try:
-        return parse_duration(value)
-    except TimeInvalid as e:
-        raise Misuse(f"{name}: {e}") from e

@@ -40,23 +40,10 @@ def _window(row: Row) -> Window | None:
     return Window(as_datetime(row.window_start), as_datetime(row.window_end))
 
 
-class Run(Generic[Tx]):
-    """One attempt at a run, for a job's function.
+class RunFacts:
+    """What an attempt knows of its run, whichever way it is called."""
 
-    `tx` is the transaction that commits with the run's completion: a real connection of the driver's type. `window` is
-    what the run answers for; `date` and `label` are its business date and a file-safe name; `idempotency_key` is the same
-    on every attempt; `deadline` is when the job's time-out is over, which a function has to look at by itself.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        key: RunKey,
-        claim: Claim,
-        row: Row,
-        transaction: Owned | None = None,
-        timeout: int | None = None,
-    ) -> None:
+    def __init__(self, namespace: str, key: RunKey, claim: Claim, row: Row, timeout: int | None) -> None:
         self.key: str = str(key)
         self.job: str = key.job
         self.scope: str = key.scope
@@ -65,16 +52,10 @@ class Run(Generic[Tx]):
         self.zone: str = key.zone
         self.attempt: int = claim.number
         self.attempt_id: str = uuid_text(claim.attempt_id)
-        self.idempotency_key: str = idempotency_key(store.namespace, key)
+        self.idempotency_key: str = idempotency_key(namespace, key)
         self.deadline: datetime | None = None if timeout is None else as_datetime(claim.started_at + timeout)
         self._window = _window(row)
-        self._store = store
-        self._claim = claim
-        self._transaction = transaction
-        self._began = time.monotonic()
-        self._thread = threading.get_ident()
         self._superseded = False
-        self._over = False
 
     def __repr__(self) -> str:
         return f"<duly.Run {self.key} attempt {self.attempt}>"
@@ -91,6 +72,35 @@ class Run(Generic[Tx]):
         """Whether another attempt took this run over: stop. Nothing of this attempt will be committed."""
         return self._superseded
 
+    def _supersede(self) -> None:
+        self._superseded = True
+
+
+class Run(RunFacts, Generic[Tx]):
+    """One attempt at a run, for a job's function.
+
+    `tx` is the transaction that commits with the run's completion: a real connection of the driver's type. `window` is
+    what the run answers for; `date` and `label` are its business date and a file-safe name; `idempotency_key` is the same
+    on every attempt; `deadline` is when the job's time-out is over, which a function has to look at by itself.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        key: RunKey,
+        claim: Claim,
+        row: Row,
+        transaction: Owned | None = None,
+        timeout: int | None = None,
+    ) -> None:
+        super().__init__(store.namespace, key, claim, row, timeout)
+        self._store = store
+        self._claim = claim
+        self._transaction = transaction
+        self._began = time.monotonic()
+        self._thread = threading.get_ident()
+        self._over = False
+
     @property
     def tx(self) -> Tx:
         """The run's transaction, begun when it is first read. It commits with the completion, or not at all.
@@ -106,9 +116,6 @@ class Run(Generic[Tx]):
             transaction.begin()
             self._transaction, self._began = transaction, time.monotonic()
         return self._transaction.connection  # type: ignore[return-value]  # the ledger's Tx is its driver's connection
-
-    def _supersede(self) -> None:
-        self._superseded = True
 
     def _complete(self, operation: Operation[T]) -> T:
         """Run the completing operation: in the run's own transaction if it was begun, else in one of the ledger's."""

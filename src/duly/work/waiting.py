@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from duly.store.protocol import Store
 
 LOOK_SECONDS = 0.005  # how often a clock set by hand is looked at
-_FIRST_LOOK, _LAST_LOOK = 0.01, 0.25  # between looks at a holder: soon at first, seldom later
+FIRST_LOOK, LAST_LOOK = 0.01, 0.25  # between looks at a holder: soon at first, seldom later
 
 
 def wait_seconds(store: Store, until: int) -> float:
@@ -30,7 +30,7 @@ class Patience:
     def __init__(self, store: Store, micros: int) -> None:
         self._store = store
         self._deadline = store.now() + micros
-        self._pause = _FIRST_LOOK
+        self._pause = FIRST_LOOK
 
     def pause(self) -> bool:
         """Wait a little before the next look. False: the deadline has come."""
@@ -38,5 +38,5 @@ class Patience:
         if left <= 0:
             return False
         sleep(min(self._pause, left))
-        self._pause = min(self._pause * 2, _LAST_LOOK)
+        self._pause = min(self._pause * 2, LAST_LOOK)
         return True

@@ -13,12 +13,37 @@ from duly.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from types import ModuleType
-    from typing import TypeVar
+    from typing import Any, Protocol, TypeAlias, TypeVar
+
+    import psycopg
+    from sqlalchemy import Connection
+    from sqlalchemy.orm import Session, scoped_session
 
     from duly.ledger.ask import Operation
 
     T = TypeVar("T")
+
+    class DjangoConnection(Protocol):
+        """A database connection of Django (`django.db.connection`), which comes without types."""
+
+        vendor: str
+        in_atomic_block: bool
+        needs_rollback: bool
+        settings_dict: dict[str, Any]
+        connection: Any  # the driver's
+
+        def cursor(self) -> Any: ...
+
+        def set_rollback(self, rollback: bool) -> None: ...
+
+        def close(self) -> None: ...
+
+    # What a caller may lend a transaction by.
+    Lent: TypeAlias = (
+        sqlite3.Connection | psycopg.Connection[Any] | Connection | Session | scoped_session[Any] | DjangoConnection
+    )
 
 # The package and class of a connection, and the file here that knows it.
 _DRIVERS = {
@@ -67,6 +92,12 @@ def run_in(tx: object, operation: Operation[T], origin: Origin | None = None) ->
         raise _named(e, origin) from e
     finally:
         operation.close()
+
+
+def is_open(tx: object) -> bool:
+    """Whether a caller's transaction, in which an operation was run, is still to end."""
+    driver = _driver_of(tx, _DRIVERS)
+    return driver is not None and bool(driver.is_open(tx))
 
 
 async def run_in_async(tx: object, operation: Operation[T], origin: Origin | None = None) -> T:

@@ -37,6 +37,11 @@ def in_borrowed(connection: psycopg.Connection[Any], operation: Operation[T], or
         raise translated(e, name=redacted(connection.info.dsn)) from e
 
 
+def is_open(connection: psycopg.Connection[Any]) -> bool:
+    """Whether a transaction is under way."""
+    return connection.info.transaction_status != TransactionStatus.IDLE
+
+
 def check_transaction(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
     """Raise `NoTransaction` where each statement would commit alone, `Conflict` in a transaction that has failed."""
     status = connection.info.transaction_status

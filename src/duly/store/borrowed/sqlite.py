@@ -45,13 +45,23 @@ def in_borrowed(connection: sqlite3.Connection, operation: Operation[T], origin:
         finally:
             _keep_driver_in_step(connection)
     except sqlite3.Error as e:
-        if "no such table: duly_" in str(e) or "no such table: main.duly_" in str(e):
-            raise NoLedger(
-                f"{path or 'this database'} holds no ledger; make one beforehand, once, with duly.sqlite({path!r})"
-            ) from e
-        raise translated(e, path=path, in_transaction=was_open) from e
+        raise meaning_of(e, path=path, was_open=was_open) from e
     finally:
         connection.text_factory = text_factory
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    """Whether a transaction is under way."""
+    return connection.in_transaction
+
+
+def meaning_of(error: sqlite3.Error, *, path: str, was_open: bool) -> Exception:
+    """What an error means for whoever lent the transaction, which was open before or not."""
+    if "no such table: duly_" in str(error) or "no such table: main.duly_" in str(error):
+        return NoLedger(
+            f"{path or 'this database'} holds no ledger; make one beforehand, once, with duly.sqlite({path!r})"
+        )
+    return translated(error, path=path, in_transaction=was_open)
 
 
 def _file_of(connection: sqlite3.Connection) -> str:

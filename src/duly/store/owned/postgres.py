@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, NoReturn, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -17,13 +17,15 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive
-from duly.store.postgres import MAY_WRITE, Answers, refuse_newer, translated, trusted
+from duly.store.postgres import Answers, beginning, refuse_newer, translated, trusted
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.store.postgres import PostgresStore
 
 T = TypeVar("T")
+
+CURRENT: LiteralString = "select pg_current_xact_id()::text"
 
 _ENDING = frozenset(("abort", "begin", "commit", "end", "rollback", "start"))
 
@@ -54,19 +56,7 @@ class OwnedConnection(psycopg.Connection[Any]):
 
     def check(self, query: Any) -> None:
         """Raise `TransactionOwned` unless the run's transaction is open here, and the query leaves it so."""
-        if self._owner_pid != os.getpid():
-            raise TransactionOwned("run.tx belongs to the process that forked this one")
-        if not self._open:
-            raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
-        if self.info.transaction_status == TransactionStatus.IDLE:
-            raise TransactionOwned("the run's transaction has ended; nothing of it is kept. Stop")
-        if _ends_transaction(self._text(query)):
-            raise TransactionOwned
-
-    def _text(self, query: Any) -> str:
-        if isinstance(query, sql.Composable):
-            return query.as_string(self)
-        return query.decode(errors="replace") if isinstance(query, bytes) else str(query)
+        refuse_ending(self, text_of(self, query), is_open=self._open, owner_pid=self._owner_pid)
 
     def commit(self) -> None:
         raise TransactionOwned
@@ -79,6 +69,27 @@ class OwnedConnection(psycopg.Connection[Any]):
 
     def __enter__(self) -> NoReturn:
         raise TransactionOwned
+
+
+def refuse_ending(
+    connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], text: str, *, is_open: bool, owner_pid: int
+) -> None:
+    """Raise `TransactionOwned` unless the run's transaction is open in this process, and the statement leaves it so."""
+    if owner_pid != os.getpid():
+        raise TransactionOwned("run.tx belongs to the process that forked this one")
+    if not is_open:
+        raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
+    if connection.info.transaction_status == TransactionStatus.IDLE:
+        raise TransactionOwned("the run's transaction has ended; nothing of it is kept. Stop")
+    if _ends_transaction(text):
+        raise TransactionOwned
+
+
+def text_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], query: Any) -> str:
+    """The text of a query, in whichever of psycopg's forms it is."""
+    if isinstance(query, sql.Composable):
+        return query.as_string(connection)
+    return query.decode(errors="replace") if isinstance(query, bytes) else str(query)
 
 
 def _ends_transaction(text: str) -> bool:
@@ -103,7 +114,7 @@ class OwnedTransaction:
 
     def __init__(self, store: PostgresStore) -> None:
         self._name = store.path
-        self._wait = int(store.busy_seconds * 1000)
+        self._busy_seconds = store.busy_seconds
         try:
             connection = OwnedConnection.connect(
                 store.url, autocommit=True, application_name="duly run", cursor_factory=OwnedCursor
@@ -129,9 +140,8 @@ class OwnedTransaction:
         """Begin the transaction. Raises `LedgerTooNew`."""
         if self._connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
-        begin = f"begin isolation level read committed; set local lock_timeout = {self._wait}; {MAY_WRITE}"
         try:
-            refuse_newer(self._ours(begin))
+            refuse_newer(self._ours(beginning(self._busy_seconds)))
         except BaseException:
             self.abandon()
             raise
@@ -192,7 +202,7 @@ class OwnedTransaction:
 
     def _current(self) -> str:
         try:
-            row = self._cursor().execute("select pg_current_xact_id()::text").fetchone()
+            row = self._cursor().execute(CURRENT).fetchone()
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         assert row is not None

@@ -59,6 +59,7 @@ class OwnedConnection(sqlite3.Connection):
     _ours = False  # duly's own BEGIN or COMMIT is under way
     _open = False
     _pid = 0
+    disposed = False  # no run will use it any more
 
     def check_open(self) -> None:
         """Raise `TransactionOwned` unless the run's transaction is open, in this process."""
@@ -94,7 +95,9 @@ class OwnedConnection(sqlite3.Connection):
         raise TransactionOwned("duly owns this transaction; raise an exception, and nothing of it is kept")
 
     def close(self) -> None:
-        raise TransactionOwned
+        if not self.disposed:
+            raise TransactionOwned
+        super().close()
 
     @property
     def autocommit(self) -> bool | int:  # from Python 3.12 on

@@ -1,0 +1,108 @@
+"""The transaction that a run owns on SQLite in an event loop: the connection of `sqlite`, through aiosqlite.
+
+The guarded connection of `sqlite` does its work in the thread that aiosqlite has for it; the methods of aiosqlite that would
+end the transaction or the connection are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+import aiosqlite
+
+from duly.errors import TransactionOwned
+from duly.store.owned.sqlite import OwnedTransaction as Owned
+
+if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
+    from duly.store.sqlite import SqliteStore
+
+T = TypeVar("T")
+
+
+class OwnedConnection(aiosqlite.Connection):
+    """A connection whose transaction belongs to duly."""
+
+    async def commit(self) -> None:
+        raise TransactionOwned
+
+    async def rollback(self) -> None:
+        raise TransactionOwned("duly owns this transaction; raise an exception, and nothing of it is kept")
+
+    async def close(self) -> None:
+        raise TransactionOwned
+
+    async def __aenter__(self) -> NoReturn:
+        raise TransactionOwned
+
+
+class OwnedTransaction:
+    """A run's own connection: begun by `begin`, ended by `complete`, `commit` or `abandon`, then closed."""
+
+    def __init__(self, owned: Owned) -> None:
+        self._owned = owned
+        self._connection = OwnedConnection(lambda: owned.connection, iter_chunk_size=64)
+
+    @classmethod
+    async def open(cls, store: SqliteStore) -> OwnedTransaction:
+        """A connection for one run."""
+        return cls(await asyncio.to_thread(Owned, store))
+
+    @property
+    def connection(self) -> OwnedConnection:
+        """The connection, for the run's effect."""
+        return self._connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a run's transaction is under way."""
+        return self._owned.is_open
+
+    async def begin(self) -> OwnedConnection:
+        """Begin the transaction. Raises `LedgerBusy` when its turn does not come."""
+        await self._connect()
+        try:
+            await self._in_thread(self._owned.begin)
+        except BaseException:
+            await self._close()
+            raise
+        return self._connection
+
+    async def _connect(self) -> None:
+        _ = await self._connection  # it is itself what it answers
+
+    async def drive(self, operation: Operation[T]) -> T:
+        """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
+        return await self._in_thread(partial(self._owned.drive, operation))
+
+    async def complete(self, operation: Operation[T]) -> T:
+        """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
+        try:
+            return await self._in_thread(partial(self._owned.complete, operation))
+        finally:
+            await self._close()
+
+    async def commit(self) -> None:
+        """Commit the transaction."""
+        try:
+            await self._in_thread(self._owned.commit)
+        finally:
+            await self._close()
+
+    async def abandon(self) -> None:
+        """End the transaction and keep nothing of it; a no-op once it has ended."""
+        if self._connection._running:
+            await self._in_thread(self._owned.abandon)
+            await self._close()
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        result: T = await self._connection._execute(work)  # type: ignore[no-untyped-call]
+        return result
+
+    async def _close(self) -> None:
+        self._owned.connection.disposed = True
+        await aiosqlite.Connection.close(self._connection)
+        await asyncio.to_thread(self._owned.close)

@@ -1,0 +1,167 @@
+"""The ledger on PostgreSQL for an event loop: as `postgres`, awaited.
+
+A transaction that is cut short by cancellation leaves nothing half open: its connection is discarded, and the server rolls
+back. Connections that are free are kept for the next transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psycopg
+
+from duly.ledger.ask import Ask, drive_async
+from duly.store import BUSY_SECONDS, refuse_other_versions
+from duly.store.postgres import beginning, redacted, refuse_newer, render, translated, trusted
+from duly.store.postgres_sql import clock_sql
+
+if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
+    from duly.store.borrowed import Origin
+    from duly.store.owned.postgres_async import OwnedTransaction
+
+T = TypeVar("T")
+
+_KEPT = 4  # free connections that are kept open; more come and go with their transaction
+
+
+class AsyncAnswers:
+    """Answers what an operation asks on one connection, inside whatever transaction that is in."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], *, clock_by_hand: bool = False) -> None:
+        self._connection = connection
+        self.clock_by_hand = clock_by_hand
+
+    async def now(self) -> int:
+        """The instant by the database's clock, or by the one that a test set by hand."""
+        cursor = self._cursor()
+        await cursor.execute(trusted(f"select {clock_sql(self.clock_by_hand)}"))
+        row = await cursor.fetchone()
+        assert row is not None
+        instant: int = row[0]
+        return instant
+
+    def _cursor(self) -> psycopg.AsyncCursor[tuple[Any, ...]]:
+        # A caller's row factory is none of our rows' business.
+        return psycopg.AsyncCursor(self._connection, row_factory=psycopg.rows.tuple_row)
+
+    async def __call__(self, ask: Ask) -> object:
+        if ask.statement is None:
+            return await self.now() if ask.want == "now" else False
+        cursor = self._cursor()
+        try:
+            await cursor.execute(render(ask.statement, clock_sql(self.clock_by_hand)), ask.parameters)
+        except psycopg.IntegrityError:
+            if ask.statement.refuses is None:
+                raise
+            raise ask.statement.refuses from None
+        if ask.want == "one":
+            return await cursor.fetchone()
+        return cursor.rowcount if ask.want == "count" else await cursor.fetchall()
+
+
+class AsyncPostgresStore:
+    """One ledger in the schema duly of a PostgreSQL database, used by the tasks of one event loop.
+
+    As `PostgresStore`; `open` is awaited before it is used, and raises what that one's initialiser does.
+    """
+
+    def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.url = url
+        self.path = redacted(url)
+        self.busy_seconds = busy_seconds
+        self.clock_by_hand = False
+        self.ledger_id = self.namespace = ""
+        self._free: list[psycopg.AsyncConnection[Any]] = []
+
+    async def open(self) -> None:
+        """Read what the ledger says of itself; again is a no-op."""
+        if self.ledger_id:
+            return
+        try:
+            connection = await self.connect()
+            cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
+            await cursor.execute("select name, value from duly.meta")
+            facts: dict[str, str] = dict(await cursor.fetchall())
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+        self._keep(connection)
+        refuse_other_versions(facts, name=self.path)
+        self.ledger_id, self.namespace = facts["ledger_id"], facts["namespace"]
+        self.clock_by_hand = facts["clock"] == "hand"
+
+    async def connect(self) -> psycopg.AsyncConnection[Any]:
+        """A connection of one's own; `_keep` gives it back."""
+        while self._free:
+            connection = self._free.pop()
+            if not connection.closed:
+                return connection
+        return await psycopg.AsyncConnection.connect(self.url, autocommit=True, application_name="duly")
+
+    def _keep(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        if connection.closed or connection.pgconn.transaction_status != 0 or len(self._free) >= _KEPT:
+            connection.pgconn.finish()
+        else:
+            self._free.append(connection)
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run an operation that only looks, in one snapshot, without a lock and without a commit to flush."""
+        return await self._run(operation, "begin isolation level repeatable read read only")
+
+    async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
+        """Run an operation in a transaction of its own and commit it, as `PostgresStore.write`."""
+        return await self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable))
+
+    async def _run(self, operation: Operation[T], beginning: str) -> T:
+        connection = None
+        try:
+            connection = await self.connect()
+            refuse_newer(await connection.execute(trusted(beginning)))
+            result = await drive_async(operation, AsyncAnswers(connection, clock_by_hand=self.clock_by_hand))
+            await connection.execute("commit")
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+        finally:
+            operation.close()
+            if connection is not None:
+                self._keep(connection)  # one that is still in a transaction is discarded
+        return result
+
+    async def now(self) -> int:
+        """The ledger's instant."""
+        try:
+            connection = await self.connect()
+            try:
+                return await AsyncAnswers(connection, clock_by_hand=self.clock_by_hand).now()
+            finally:
+                self._keep(connection)
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+
+    async def owned(self) -> OwnedTransaction:
+        """A transaction for a run's own effect."""
+        from duly.store.owned.postgres_async import OwnedTransaction
+
+        return await OwnedTransaction.open(self)
+
+    def begin_pulse(self, attempt_id: bytes) -> int:
+        """No pulse: processes of other hosts cannot be looked at, the lease alone decides."""
+        return -1
+
+    async def run_in(self, tx: object, operation: Operation[T]) -> T:
+        """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
+        from duly.store.borrowed import run_in_async
+
+        return await run_in_async(tx, operation, self.origin)
+
+    @property
+    def origin(self) -> Origin:
+        """The ledger, as a claim of it names it to a borrowed transaction."""
+        from duly.store.borrowed import Origin
+
+        return Origin(self.ledger_id, "", self.path)
+
+    async def close(self) -> None:
+        """Close the free connections. The store may be used again."""
+        while self._free:
+            await self._free.pop().close()

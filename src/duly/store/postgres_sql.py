@@ -1,0 +1,46 @@
+"""The ledger's statements as PostgreSQL wants them, for whichever driver carries them: parameters are still `:name`."""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from duly.ledger.ask import Statement
+
+CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # now() stands still inside a transaction (I4)
+CLOCK_BY_HAND = "(select at from duly.clock)"
+
+PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
+_TABLE = re.compile(r"\bduly_(\w+)")
+
+_spelled: dict[tuple[Statement, str], str] = {}
+
+
+def clock_sql(by_hand: bool) -> str:
+    """The instant, in microseconds, as an expression: by the database's clock, or by the one that a test set by hand."""
+    return CLOCK_BY_HAND if by_hand else CLOCK
+
+
+def spell(statement: Statement, clock: str) -> str:
+    """A statement's text for PostgreSQL, with its tables in the schema duly."""
+    ready = _spelled.get((statement, clock))
+    if ready is None:
+        ready = _TABLE.sub(r"duly.\1", statement.sql)
+        tokens: Mapping[str, str] = {
+            "{now}": clock,
+            "{or_rollback}": "",
+            "{share}": "for key share",
+            "{lock}": "for no key update",
+        }
+        for token, text in tokens.items():
+            ready = ready.replace(token, text)
+        _spelled[statement, clock] = ready
+    return ready
+
+
+def as_pyformat(sql: str) -> str:
+    """The same text with its parameters as `%(name)s`."""
+    return PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))

@@ -1,0 +1,228 @@
+"""Job in an event loop: an `async def` with a schedule. The twin of `work.job`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from duly.errors import ClaimLost, DulyError, Misuse, Refused
+from duly.ledger import contracts
+from duly.ledger.address import scopes_of
+from duly.ledger.complete import complete_or_raise
+from duly.ledger.inline import record_failure
+from duly.ledger.named import Named, peek_window, take_window
+from duly.ledger.open import Taken, claim_again, claim_next, peek
+from duly.ledger.records import Claim as Held
+from duly.ledger.records import Claimer, RunId
+from duly.ledger.records import Job as JobRow
+from duly.ledger.records import Run as Row
+from duly.ledger.register import Declaration
+from duly.schedule.keys import RunKey
+from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, record_ending
+from duly.work.aio.awaited import Awaited, to_the_end
+from duly.work.aio.run import Run
+from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue
+from duly.work.attempt import Pulse, raise_if_refused, retry_delay, terms_of
+from duly.work.exception import error_place
+from duly.work.identity import new_attempt_id, owner
+from duly.work.job import answered, for_scope, refuse_unfinished, wait_micros
+from duly.work.payload import payload_hash
+
+if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
+    from duly.store.protocol import AsyncStore
+    from duly.work.aio.keeper import LeaseKeeper
+    from duly.work.payload import Json
+
+T = TypeVar("T")
+Tx = TypeVar("Tx")
+
+
+class Job(Generic[Tx]):
+    """An async function registered with `@ledger.job`, called with a `Run` through `run` and `catch_up`: as `duly.Job`."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        keeper: LeaseKeeper,
+        declared: Declaration,
+        function: Callable[[Run[Tx]], Awaitable[object]],
+        scopes: tuple[str, ...] | None,
+        *,
+        inline: bool,
+    ) -> None:
+        self.name = declared.job
+        self.function = function
+        self.__doc__ = function.__doc__
+        self._store = store
+        self._keeper = keeper
+        self._declared = declared
+        self._scopes = scopes
+        self._inline = inline
+
+    def __repr__(self) -> str:
+        return f"<duly.aio.Job {self.name}>"
+
+    def run(
+        self, window: str | date, *, scope: str = "", payload: Json = None, wait: int | float | str | None = None
+    ) -> Awaited[Completed | AlreadyCompleted | Busy | NotDue]:
+        """Work one window, named as people write it, or by its date: as `duly.Job.run`.
+
+        A cancellation ends the attempt as an exception does, and is raised when that is written down.
+        """
+        declared = for_scope(self._declared, scope, self._scopes)
+        hashed = None if payload is None else payload_hash(payload)
+        return Awaited(self._run(declared, str(window), hashed, wait))
+
+    async def _run(
+        self, declared: Declaration, window: str, payload: str | None, wait: int | float | str | None
+    ) -> Completed | AlreadyCompleted | Busy | NotDue:
+        await self._store.open()
+        patience = None if wait is None else await Patience.of(self._store, wait_micros(wait))
+        while True:
+            named = await self._try(declared, window, payload)
+            if not isinstance(named, Busy) or patience is None or not await patience.pause():
+                return named
+
+    async def _try(
+        self, declared: Declaration, window: str, payload: str | None
+    ) -> Completed | AlreadyCompleted | Busy | NotDue:
+        pulse = Pulse(self._store, trigger="call", payload=payload)
+        try:
+            seen = raise_if_refused(await self._store.read(peek_window(declared, window, pulse.claimer)))
+            if seen is not None:
+                return answered(seen)
+            async with self._claiming() as claiming:
+                named = await claiming.claim(take_window(declared, window, pulse.claimer), _claim_of_named)
+                if isinstance(named.answer, Held):
+                    assert named.row is not None
+                    again = partial(take_window, declared, window)
+                    return await self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
+            return answered(named)  # after the commit of what was found on the way
+        finally:
+            pulse.stop()
+
+    def catch_up(self, *, scope: str | None = None) -> Awaited[list[Completed]]:
+        """Work what is owed, oldest first, by the job's catch-up policy: as `duly.Job.catch_up`."""
+        return Awaited(self._catch_up_all(scope))
+
+    async def _catch_up_all(self, scope: str | None) -> list[Completed]:
+        await self._store.open()
+        done: list[Completed] = []
+        failures: list[Exception] = []
+        for each in await self._roster(scope):
+            try:
+                await self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
+            except Exception as e:
+                failures.append(e)
+                if not isinstance(e, (Refused, Misuse)):
+                    break  # the ledger itself is in trouble: so it would be for every other scope
+        if failures:
+            raise ExceptionGroup(f"{self.name}: not all that is owed is complete", failures)
+        return done
+
+    async def _catch_up(self, declared: Declaration, done: list[Completed], failures: list[Exception]) -> None:
+        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
+        as_of = await self._store.now()
+        tried: frozenset[RunId] = frozenset()
+        while True:
+            pulse = Pulse(self._store, trigger="catch-up")
+            try:
+                looked = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
+                if not looked.writes:
+                    return
+                async with self._claiming() as claiming:
+                    ask = partial(claim_next, declared, as_of=as_of, tried=tried)
+                    taken = await claiming.claim(ask(pulse.claimer), _claim_of_taken)
+                    if not isinstance(taken, Taken):
+                        return
+                    tried |= {taken.run.id}
+                    again = partial(claim_again, declared, taken.run.id)
+                    try:
+                        done.append(
+                            await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
+                        )
+                    except Exception as e:
+                        failures.append(e)
+            finally:
+                pulse.stop()
+
+    def _claiming(self) -> Claiming:
+        # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.
+        durable = self._declared.policies.get("contract") != contracts.TRANSACTIONAL
+        return Claiming(self._store, inline=self._inline, durable=durable)
+
+    async def _work(
+        self,
+        claiming: Claiming,
+        job: JobRow,
+        key: RunKey,
+        claim: Held,
+        row: Row,
+        again: Callable[[Claimer], Operation[Any]],
+    ) -> Completed:
+        """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
+        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
+        if not self._inline:
+            self._keeper.keep(claim, run._supersede)
+        try:
+            refuse_unfinished(await self.function(run))
+            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim)))
+        except BaseException as e:
+            await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
+            e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
+            raise
+        finally:
+            self._keeper.drop(claim)
+        if cancelled is not None:
+            raise cancelled
+        return Completed(run.key, run.attempt)
+
+    async def _give_up(
+        self,
+        run: Run[Tx],
+        job: JobRow,
+        claim: Held,
+        payload: str | None,
+        error: BaseException,
+        again: Callable[[Claimer], Operation[Any]],
+    ) -> None:
+        """Keep nothing of the effect, and write down how the attempt ended."""
+        await run._abandon()
+        if isinstance(error, ClaimLost):  # recorded already, by whoever took it over
+            return
+        try:
+            ending = contracts.after_failure(
+                terms_of(job, claim),
+                type(error).__qualname__,
+                elapsed=await elapsed_since_first(self._store, claim),
+                failures=claim.failures,
+            )
+            if not self._inline:
+                await record_ending(self._store, job, claim, ending, error=error_place(error))
+                return
+            retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
+            claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)
+            failure = record_failure(
+                again(claimer), ending, began_at=claim.started_at, retry_in=retry_in, error=error_place(error)
+            )
+            await self._store.write(failure)
+        except DulyError as e:
+            error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
+
+    async def _roster(self, scope: str | None) -> list[str]:
+        if scope is not None:
+            return [scope]
+        if self._scopes is not None:
+            return list(self._scopes)
+        return await self._store.read(scopes_of(self.name)) or [""]
+
+
+def _claim_of_named(named: Named) -> Held | None:
+    return named.answer if isinstance(named.answer, Held) else None
+
+
+def _claim_of_taken(taken: object) -> Held | None:
+    return taken.claim if isinstance(taken, Taken) else None

@@ -1,0 +1,196 @@
+"""Ledger in an event loop: where async jobs are declared and runs are taken. The twin of `work.ledger`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import date
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from duly.errors import Misuse, Refused
+from duly.ledger import contracts
+from duly.ledger.named import Named
+from duly.ledger.once import once as once_operation
+from duly.ledger.records import Claim as Held
+from duly.ledger.records import Claimer
+from duly.schedule.keys import RunKey, parse_key
+from duly.store import BUSY_SECONDS
+from duly.store.borrowed import run_in_async
+from duly.store.sqlite import ledger_path
+from duly.work.aio.attempt import Claiming, Patience
+from duly.work.aio.awaited import Awaited
+from duly.work.aio.claim import Claim
+from duly.work.aio.job import Job
+from duly.work.aio.keeper import LeaseKeeper
+from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
+from duly.work.attempt import Pulse
+from duly.work.declared import declaration_of, taking
+from duly.work.identity import new_attempt_id, owner
+from duly.work.job import wait_micros
+from duly.work.payload import payload_hash
+
+if TYPE_CHECKING:
+    import aiosqlite
+    import psycopg
+
+    from duly.ledger.ask import Operation
+    from duly.schedule.catch_up import CatchUp
+    from duly.schedule.spec import Schedule
+    from duly.store.protocol import AsyncStore
+    from duly.work.aio.run import Run
+    from duly.work.payload import Json
+
+Tx = TypeVar("Tx")
+
+
+class Ledger(Generic[Tx]):
+    """A ledger for the tasks of one event loop. It is opened by the first thing that is awaited of it."""
+
+    def __init__(self, store: AsyncStore) -> None:
+        self._store = store
+        self._keeper = LeaseKeeper(store)
+
+    def __repr__(self) -> str:
+        return f"<duly.aio.Ledger {self._store.path}>"
+
+    async def __aenter__(self) -> Ledger[Tx]:
+        await self._store.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def job(
+        self,
+        name: str,
+        schedule: Schedule,
+        *,
+        catch_up: CatchUp | str,
+        effect: str = contracts.TRANSACTIONAL,
+        remembers: str | None = None,
+        retries: int | None = None,
+        retry_delay: str | int | None = None,
+        retry_ceiling: str | int | None = None,
+        grace: str | int | None = None,
+        timeout: str | int | None = None,
+        lease: str | int | None = None,
+        overlap: bool | None = None,
+        ordered: bool | None = None,
+        inline: bool = False,
+        owner: str | None = None,
+        scopes: Sequence[str] | None = None,
+    ) -> Callable[[Callable[[Run[Tx]], Awaitable[object]]], Job[Tx]]:
+        """Declare a job whose work is the decorated `async def`. As `duly.Ledger.job`."""
+        declared, closed = declaration_of(
+            name,
+            schedule,
+            catch_up=catch_up,
+            effect=effect,
+            remembers=remembers,
+            retries=retries,
+            retry_delay=retry_delay,
+            retry_ceiling=retry_ceiling,
+            grace=grace,
+            timeout=timeout,
+            lease=lease,
+            overlap=overlap,
+            ordered=ordered,
+            inline=inline,
+            owner=owner,
+            scopes=scopes,
+        )
+
+        def register(function: Callable[[Run[Tx]], Awaitable[object]]) -> Job[Tx]:
+            if not iscoroutinefunction(function):
+                raise Misuse(f"{name}: the function of a job in duly.aio is an `async def`; duly.Ledger has plain ones")
+            return Job(self._store, self._keeper, declared, function, closed, inline=inline)
+
+        return register
+
+    def take(
+        self,
+        job: str,
+        window: str | date | None = None,
+        *,
+        scope: str = "",
+        adhoc: str | None = None,
+        payload: Json = None,
+        wait: int | float | str | None = None,
+    ) -> Awaited[Claim | AlreadyCompleted | Busy | NotDue]:
+        """Take a run: a window of a job that the ledger knows, a run key, or with `adhoc` an id outside the schedule.
+
+        As `duly.Ledger.take`. Cancelled meanwhile, it gives back what it claimed.
+        """
+        ask_for = taking(job, None if window is None else str(window), scope, adhoc)
+        hashed = None if payload is None else payload_hash(payload)
+        return Awaited(self._take_patiently(ask_for, hashed, wait))
+
+    async def _take_patiently(
+        self,
+        ask_for: Callable[[Claimer], Operation[Named | Refused | Misuse]],
+        payload: str | None,
+        wait: int | float | str | None,
+    ) -> Claim | AlreadyCompleted | Busy | NotDue:
+        await self._store.open()
+        patience = None if wait is None else await Patience.of(self._store, wait_micros(wait))
+        while True:
+            answer = await self._take(ask_for, payload)
+            if not isinstance(answer, Busy) or patience is None or not await patience.pause():
+                return answer
+
+    async def _take(
+        self, ask_for: Callable[[Claimer], Operation[Named | Refused | Misuse]], payload: str | None
+    ) -> Claim | AlreadyCompleted | Busy | NotDue:
+        pulse = Pulse(self._store, trigger="call", payload=payload)
+        claim = None
+        try:
+            async with Claiming(self._store) as claiming:
+                named = await claiming.claim(ask_for(pulse.claimer), _held)
+            answer = named.answer
+            if isinstance(answer, (Refused, Misuse)):
+                raise answer
+            if not isinstance(answer, Held):
+                return told(named.key, answer)
+            assert named.row is not None
+            claim = Claim(self._store, self._keeper, named.known.job, named.key, answer, named.row, pulse)
+            return claim
+        finally:
+            if claim is None:
+                pulse.stop()
+
+    async def close(self) -> None:
+        """Close the connections that are free."""
+        await self._store.close()
+
+
+def _held(named: Named) -> Held | None:
+    return named.answer if isinstance(named.answer, Held) else None
+
+
+def sqlite(path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> Ledger[aiosqlite.Connection]:
+    """The ledger in an SQLite file, for an event loop: as `duly.sqlite`. `await run.tx` needs aiosqlite."""
+    from duly.store.sqlite_async import AsyncSqliteStore
+
+    return Ledger(AsyncSqliteStore(ledger_path(os.fspath(path)), busy_seconds=busy_seconds))
+
+
+def postgres(url: str, *, busy_seconds: float = BUSY_SECONDS) -> Ledger[psycopg.AsyncConnection[Any]]:
+    """The ledger in a PostgreSQL database (extra `postgres`), for an event loop: as `duly.postgres`."""
+    from duly.store.postgres_async import AsyncPostgresStore
+
+    return Ledger(AsyncPostgresStore(url, busy_seconds=busy_seconds))
+
+
+def once(tx: object, key: str, *, payload: Json = None) -> Awaited[bool]:
+    """Whether the caller's effect is to be done, in the caller's transaction: as `duly.once`, awaited.
+
+    `tx` is an `AsyncConnection` of psycopg, a connection of asyncpg or aiosqlite, or an `AsyncConnection` or `AsyncSession`
+    of SQLAlchemy.
+    """
+    hashed = None if payload is None else payload_hash(payload)
+    return Awaited(_once(tx, parse_key(key), hashed))
+
+
+async def _once(tx: object, key: RunKey, payload: str | None) -> bool:
+    return await run_in_async(tx, once_operation(key, Claimer(new_attempt_id(), owner(), "once", payload)))

@@ -1,0 +1,121 @@
+"""Declared: what a program says that a job is, or which run it wants, as the ledger's declarations and operations."""
+
+from __future__ import annotations
+
+from duly.errors import Misuse, TimeInvalid
+from duly.ledger import contracts
+from duly.ledger.named import take_adhoc, take_key, take_window
+from duly.ledger.register import Declaration, check_policies
+from duly.schedule.catch_up import parse_catch_up
+from duly.schedule.keys import check_job_name, check_scope, parse_key
+from duly.times import parse_duration
+from duly.work.identity import actor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from duly.errors import Refused
+    from duly.ledger.ask import Operation, Value
+    from duly.ledger.named import Named
+    from duly.ledger.records import Claimer
+    from duly.schedule.catch_up import CatchUp
+    from duly.schedule.spec import Schedule
+
+TRANSACTIONAL_RETRIES = 3  # of a job whose failures prove that nothing happened; others retry only where they say so
+
+
+def declaration_of(
+    name: str,
+    schedule: Schedule,
+    *,
+    catch_up: CatchUp | str,
+    effect: str,
+    remembers: str | None,
+    retries: int | None,
+    retry_delay: str | int | None,
+    retry_ceiling: str | int | None,
+    grace: str | int | None,
+    timeout: str | int | None,
+    lease: str | int | None,
+    overlap: bool | None,
+    ordered: bool | None,
+    inline: bool,
+    owner: str | None,
+    scopes: Sequence[str] | None,
+) -> tuple[Declaration, tuple[str, ...] | None]:
+    """The declaration of a job, and the roster that it closes, if it does. Raises `Misuse`, naming the argument."""
+    check_job_name(name)
+    if isinstance(scopes, str):
+        raise Misuse(f"scopes: {scopes!r} is one text; give a list of names")
+    if retries is not None and not isinstance(retries, int):
+        raise Misuse(f"retries: {retries!r} is not a whole number")
+    for scope in scopes or ():
+        check_scope(scope)
+    stated: dict[str, Value] = {
+        "retries": retries,
+        "retry_delay": _micros("retry_delay", retry_delay),
+        "retry_ceiling": _micros("retry_ceiling", retry_ceiling),
+        "grace": _micros("grace", grace),
+        "timeout": _micros("timeout", timeout),
+        "lease": _micros("lease", lease),
+        "overlap": None if overlap is None else int(overlap),
+        "ordered": None if ordered is None else int(ordered),
+        "owner": owner,
+        "roster": None if scopes is None else "closed",
+    }
+    policies: dict[str, Value] = {
+        "catch_up": str(parse_catch_up(catch_up)),
+        "contract": contract_named(effect, remembers),
+        "remembers": None if remembers == "forever" else _micros("remembers", remembers),
+        **{name: value for name, value in stated.items() if value is not None},  # left out: as it is stored
+    }
+    check_policies(policies)
+    if inline and effect != contracts.TRANSACTIONAL:
+        raise Misuse(f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}")
+    closed = None if scopes is None else tuple(scopes)
+    defaults: dict[str, Value] = {"retries": TRANSACTIONAL_RETRIES} if effect == contracts.TRANSACTIONAL else {}
+    return Declaration(name, "", schedule, policies, actor(), defaults, closed), closed
+
+
+def taking(
+    job: str, window: str | None, scope: str, adhoc: str | None
+) -> Callable[[Claimer], Operation[Named | Refused | Misuse]]:
+    """The operation that takes what the caller named. Raises `Misuse` for what names nothing, or two things."""
+    if ":" in job:
+        if window is not None or adhoc is not None or scope:
+            raise Misuse(f"{job!r} is a whole key; leave window, scope and adhoc out")
+        key = parse_key(job)
+        declared = Declaration(key.job, key.scope, by=actor())
+        return lambda claimer: take_key(key, declared, claimer)
+    check_job_name(job)
+    if scope:
+        check_scope(scope)
+    declared = Declaration(job, scope, by=actor())
+    if adhoc is not None and window is None:
+        return lambda claimer: take_adhoc(declared, adhoc, claimer)
+    if window is not None and adhoc is None:
+        return lambda claimer: take_window(declared, window, claimer)
+    raise Misuse(f"name one run of {job}: a window as '2026-10-05', or adhoc='an-id'")
+
+
+def contract_named(effect: str, remembers: str | None) -> str:
+    """The contract that `effect` names. Raises `Misuse` where `idempotent` does not say for how long."""
+    if effect not in contracts.CONTRACTS:
+        raise Misuse(f"effect: {effect!r} is none of {', '.join(contracts.CONTRACTS)}")
+    if (effect == contracts.IDEMPOTENT) != (remembers is not None):
+        raise Misuse(
+            "remembers: an idempotent effect, and no other, says how long its destination remembers: 24h, forever"
+        )
+    return effect
+
+
+def _micros(name: str, value: str | int | None) -> int | None:
+    if value is None or isinstance(value, int):
+        return value
+    if not isinstance(value, str):
+        raise Misuse(f"{name}: {value!r} is neither a text as 15m nor whole microseconds")
+    try:
+        return parse_duration(value)
+    except TimeInvalid as e:
+        raise Misuse(f"{name}: {e}") from e

@@ -1,0 +1,348 @@
+"""duly in an event loop: jobs, claims, cancellation, and what a forgotten await does, which is nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import warnings
+from typing import Any
+
+import psycopg
+import pytest
+
+import duly
+import duly.aio
+from duly.errors import ClaimLost, Misuse, TransactionOwned
+from duly.times import MINUTE
+from tests.aio.till import Till, add_ten, job
+from tests.books import LATE, PostgresBook
+
+Ledger = duly.aio.Ledger[Any]
+Run = duly.aio.Run[Any]
+
+KEY = "credit:2026-09-13[UTC]"
+
+
+# -- jobs ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_takes_effect_once_and_says_so_the_second_time(till: Till) -> None:
+    async def story(ledger: Ledger) -> list[object]:
+        credit = job(ledger)
+        return [await credit.run("2026-09-13"), await credit.run("2026-09-13")]
+
+    first, again = till.play(story)
+
+    assert first == duly.Completed(KEY, 1)
+    assert isinstance(again, duly.AlreadyCompleted)
+    assert till.units == 10
+
+
+def test_what_is_owed_is_worked_oldest_first(till: Till) -> None:
+    async def story(ledger: Ledger) -> list[duly.Completed]:
+        credit = job(ledger)
+        await credit.run("2026-09-14")
+        till.book.clock.set("2026-09-17T03:00:00Z")
+        return await credit.catch_up()
+
+    done = till.play(story)
+
+    assert [completed.key for completed in done] == ["credit:2026-09-15[UTC]", "credit:2026-09-16[UTC]"]
+    assert till.units == 30
+
+
+def test_an_exception_leaves_no_effect_and_its_own_record(till: Till) -> None:
+    async def breaks(run: Run) -> None:
+        await add_ten(run)
+        raise ConnectionError("password=hunter2")
+
+    with pytest.raises(ConnectionError) as raised:
+        till.play(lambda ledger: _run(job(ledger, breaks)))
+
+    assert raised.value.__notes__ == [f"duly: in {KEY}, attempt 1"]
+    ((outcome, error),) = till.ends()
+    assert (outcome, (error or "").startswith("ConnectionError at test_aio.py")) == ("failed", True)
+    assert till.units == 0
+
+
+def test_inline_claims_works_and_completes_in_one_transaction(till: Till) -> None:
+    async def story(ledger: Ledger) -> list[object]:
+        credit = job(ledger, inline=True)
+        return [await credit.run("2026-09-13"), await credit.run("2026-09-13")]
+
+    first, again = till.play(story)
+
+    assert (first, bool(again), till.units) == (duly.Completed(KEY, 1), False, 10)
+
+
+def test_an_inline_attempt_that_fails_is_on_record(till: Till) -> None:
+    async def breaks(run: Run) -> None:
+        await add_ten(run)
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        till.play(lambda ledger: _run(job(ledger, breaks, inline=True)))
+
+    assert [outcome for outcome, _ in till.ends()] == ["failed"]
+    assert till.units == 0
+
+
+def test_two_tasks_at_once_are_one_effect(till: Till) -> None:
+    async def slow(run: Run) -> None:
+        await asyncio.sleep(0)
+        await add_ten(run)
+
+    async def story(ledger: Ledger) -> list[object]:
+        credit = job(ledger, slow)
+        await credit.run("2026-09-12")
+        return list(await asyncio.gather(*(credit._run(credit._declared, "2026-09-13", None, 5) for _ in range(8))))
+
+    answers = till.play(story)
+
+    assert sum(isinstance(answer, duly.Completed) for answer in answers) == 1
+    assert sum(isinstance(answer, duly.AlreadyCompleted) for answer in answers) == 7
+    assert till.units == 20
+
+
+def test_the_function_of_a_job_is_async(till: Till) -> None:
+    with pytest.raises(Misuse, match="async def"):
+        till.ledger().job("credit", duly.daily("UTC"), catch_up=duly.EACH)(lambda run: None)  # type: ignore[arg-type,return-value]
+
+
+def test_work_that_was_only_promised_is_no_completion(till: Till) -> None:
+    async def promises(run: Run) -> object:
+        return add_ten(run)
+
+    with pytest.raises(TypeError, match="which nobody would run"):
+        till.play(lambda ledger: _run(job(ledger, promises)))
+
+    assert till.units == 0
+
+
+# -- a forgotten await ---------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_was_not_awaited_is_neither_true_nor_false(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        credit = job(ledger)
+        for forgotten in (credit.run("2026-09-13"), credit.catch_up(), ledger.take("credit", "2026-09-13")):
+            with pytest.raises(TypeError, match="awaited"):
+                bool(forgotten)
+        with pytest.raises(TypeError, match="awaited"):
+            bool(duly.aio.once(object(), KEY))
+
+    till.play(story)
+
+    assert till.book.runs("credit") == []
+
+
+def test_what_was_not_awaited_does_nothing_and_warns(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        credit = job(ledger)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            credit.run("2026-09-13")  # type: ignore[unused-awaitable]
+            gc.collect()
+        assert any("never awaited" in str(warning.message) for warning in told)
+
+    till.play(story)
+
+    assert till.book.runs("credit") == []
+
+
+# -- the run's own transaction -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["commit", "rollback", "close", "words", "with"])
+def test_the_transaction_of_a_run_cannot_be_ended_from_inside(till: Till, how: str) -> None:
+    async def ends(run: Run) -> None:
+        await add_ten(run)
+        tx = await run.tx
+        match how:
+            case "words":
+                await tx.execute("commit")
+            case "with":
+                async with tx:
+                    pass
+            case _:
+                await getattr(tx, how)()
+
+    with pytest.raises((TransactionOwned, TypeError)):
+        till.play(lambda ledger: _run(job(ledger, ends)))
+
+    assert (till.units, [outcome for outcome, _ in till.ends()]) == (0, ["failed"])
+
+
+def test_a_run_that_is_over_writes_nothing_more(till: Till) -> None:
+    kept: list[Run] = []
+
+    async def story(ledger: Ledger) -> None:
+        async def keeps(run: Run) -> None:
+            await add_ten(run)
+            kept.append(run)
+
+        await job(ledger, keeps).run("2026-09-13")
+        with pytest.raises(TransactionOwned, match="over"):
+            await kept[0].tx
+
+    till.play(story)
+
+    assert till.units == 10
+
+
+# -- cancellation --------------------------------------------------------------------------------------------------------
+
+
+def test_a_cancelled_run_leaves_no_effect_no_lock_and_a_record(till: Till) -> None:
+    async def story(ledger: Ledger) -> object:
+        began = asyncio.Event()
+
+        async def waits(run: Run) -> None:
+            await add_ten(run)
+            began.set()
+            await asyncio.Event().wait()
+
+        credit = job(ledger, waits, retry_delay=0)
+        task = asyncio.ensure_future(_run(credit))
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await job(ledger).run("2026-09-13")
+
+    again = till.play(story)
+
+    assert again == duly.Completed(KEY, 2)
+    assert [outcome for outcome, _ in till.ends()] == ["failed", "completed"]
+    assert till.units == 10
+    assert open_transactions(till) == 0
+
+
+@pytest.mark.parametrize("turns", range(0, 60, 3))
+def test_cancelled_at_any_moment_a_run_is_done_whole_or_not_at_all(till: Till, turns: int) -> None:
+    async def story(ledger: Ledger) -> object:
+        credit = job(ledger, retry_delay=0)
+        await credit.run("2026-09-12")
+        task = asyncio.ensure_future(_run(credit))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return await credit.run("2026-09-13", wait=5)
+
+    again = till.play(story)
+
+    assert isinstance(again, (duly.Completed, duly.AlreadyCompleted))
+    assert till.units == 20
+    assert open_transactions(till) == 0
+
+
+@pytest.mark.parametrize("turns", range(0, 30, 3))
+def test_a_cancelled_take_leaves_nothing_claimed(till: Till, turns: int) -> None:
+    async def story(ledger: Ledger) -> object:
+        await job(ledger).run("2026-09-12")
+        task = asyncio.ensure_future(_take(ledger))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            await task.result().release()
+        return await ledger.take("credit", "2026-09-13")
+
+    again = till.play(story)
+
+    assert isinstance(again, duly.aio.Claim)
+
+
+# -- claims --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_left_by_an_exception_is_judged_by_its_contract(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        await job(ledger).run("2026-09-12")
+        async with await _take(ledger) as claim:
+            await add_ten(claim.run)
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        till.play(story)
+
+    assert [outcome for outcome, _ in till.ends()] == ["completed", "failed"]
+    assert till.units == 10
+
+
+def test_a_claim_completes_in_its_own_transaction(till: Till) -> None:
+    async def story(ledger: Ledger) -> object:
+        await job(ledger).run("2026-09-12")
+        async with await _take(ledger) as claim:
+            await add_ten(claim.run)
+            return await claim.complete(output="s3://exports/13")
+
+    assert till.play(story) == duly.Completed(KEY, 1)
+    assert till.units == 20
+    assert till.book.rows("select body from duly_text") == [("s3://exports/13",)]
+
+
+def test_a_claim_that_was_taken_over_keeps_nothing(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        credit = job(ledger, lease="1m")
+        await credit.run("2026-09-12")
+        claim = await _take(ledger)
+        if isinstance(till.book, PostgresBook):  # of SQLite, whoever has written holds off the take-over too
+            await add_ten(claim.run)
+        till.book.clock.advance(LATE)
+        claim._pulse.stop()
+        assert isinstance(till.book.ask_key(KEY), duly.ledger.records.Claim)
+        with pytest.raises((ClaimLost, TransactionOwned)):
+            await claim.complete()
+        await claim.close()
+
+    till.play(story)
+
+    assert till.units == 10
+
+
+def test_a_lease_is_renewed_while_the_block_lasts_and_its_loss_is_told(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        await job(ledger, lease="1m").run("2026-09-12")
+        async with await _take(ledger) as claim:
+            till.book.clock.advance(MINUTE // 2)
+            while not till.book.rows("select until from duly_renewal"):
+                await asyncio.sleep(0.005)
+            till.book.amend("update duly_run set attempt_id = null, fence = fence + 1 where state = 'running'")
+            till.book.clock.advance(MINUTE // 2)
+            while not claim.superseded:
+                await asyncio.sleep(0.005)
+            with pytest.raises(ClaimLost):
+                await claim.complete()
+            claim._ended = True
+
+    till.play(story)
+
+
+# -- helpers -------------------------------------------------------------------------------------------------------------
+
+
+async def _run(credit: duly.aio.Job[Any]) -> object:
+    return await credit.run("2026-09-13")
+
+
+async def _take(ledger: Ledger) -> duly.aio.Claim:
+    claim = await ledger.take("credit", "2026-09-13")
+    assert isinstance(claim, duly.aio.Claim), claim
+    return claim
+
+
+def open_transactions(till: Till) -> int:
+    """How many transactions somebody left open: of SQLite, whether a writer could not begin at once."""
+    if not isinstance(till.book, PostgresBook):
+        till.book.amend("update balance set units = units")  # waits for nobody: it would be busy
+        return 0
+    with psycopg.connect(till.book.path, autocommit=True) as connection:
+        row = connection.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() "
+            "and state like 'idle in transaction%'"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
