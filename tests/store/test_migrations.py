@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 import sqlite3
@@ -16,6 +17,7 @@ import psycopg
 import pytest
 
 import duly
+import duly.aio
 from duly.errors import LedgerTooOld, LedgerUnwritable, MigrationDiffers, Misuse
 from duly.ledger import states
 from duly.ledger.open import Taken
@@ -87,6 +89,9 @@ class Place:
 
     def ledger(self) -> duly.Ledger[Any]:
         return duly.sqlite(self.where) if self.engine == "sqlite" else duly.postgres(self.where)
+
+    def ledger_aio(self) -> duly.aio.Ledger[Any]:
+        return duly.aio.sqlite(self.where) if self.engine == "sqlite" else duly.aio.postgres(self.where)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         if self.engine == "sqlite":
@@ -306,6 +311,28 @@ def test_a_process_whose_ledger_is_closed_to_it_meanwhile_writes_no_more(place: 
     assert len(effects) == 1
     assert place.rows("select state from duly_run where state = 'completed'") == [("completed",)]
     assert isinstance(export.run("2026-01-01"), duly.AlreadyCompleted)  # looking is allowed
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_a_task_whose_ledger_is_closed_to_it_meanwhile_writes_no_more(place: Place, inline: bool) -> None:
+    place.create()
+    effects = []
+
+    async def story(ledger: duly.aio.Ledger[Any]) -> None:
+        @ledger.job("export", duly.daily("UTC"), catch_up=duly.EACH, inline=inline)
+        async def export(run: duly.aio.Run[Any]) -> None:
+            effects.append(await run.tx)
+
+        await export.run("2026-01-01")
+        place.migrate(place.release(CLOSED))
+        with pytest.raises(duly.LedgerTooNew):
+            await export.run("2026-01-02")
+        await ledger.close()
+
+    asyncio.run(story(place.ledger_aio()))
+
+    assert len(effects) == 1
+    assert place.rows("select state from duly_run where state <> 'open'") == [("completed",)]
 
 
 def test_a_ledger_that_is_too_old_says_how_to_mend_it(place: Place) -> None:

@@ -152,7 +152,8 @@ class OwnedTransaction:
 
     async def _current(self) -> str:
         try:
-            cursor = await psycopg.AsyncCursor(self._connection).execute(CURRENT)
+            cursor = psycopg.AsyncCursor(self._connection, row_factory=psycopg.rows.tuple_row)
+            await cursor.execute(CURRENT)
             row = await cursor.fetchone()
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
