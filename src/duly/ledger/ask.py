@@ -24,7 +24,8 @@ class Statement:
     """A named SQL text, portable between the databases but for a few tokens that the store renders.
 
     `{now}` is the database's clock in microseconds; `{or_rollback}` makes a failure end the transaction where that is
-    not the rule anyway; `{share}` holds the series against a prune, `{lock}` a row against every other writer. With an
+    not the rule anyway; `{share}` holds the series against a prune, `{alone}` against everything; `{lock}` a row against
+    every other writer. With an
     `event`, `{from}` and `{to}` are the states before and after it, from the table. `refuses` is the error that a
     violated constraint in this statement means.
     """
@@ -35,7 +36,8 @@ class Statement:
         if event is not None:
             sql = sql.replace("{from}", _listed(states.sources(event))).replace("{to}", f"'{states.target(event)}'")
         self.name = name
-        self.sql = sql.replace("{unsettled}", _listed(states.UNSETTLED))
+        sql = sql.replace("{unsettled}", _listed(states.UNSETTLED))
+        self.sql = sql.replace("{settled}", _listed(states.SETTLED))
         self.refuses = refuses
 
 

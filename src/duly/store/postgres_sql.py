@@ -34,6 +34,7 @@ def spell(statement: Statement, clock: str) -> str:
             "{or_rollback}": "",
             "{share}": "for key share",
             "{lock}": "for no key update",
+            "{alone}": "for update",
         }
         for token, text in tokens.items():
             ready = ready.replace(token, text)

@@ -147,7 +147,9 @@ def render(statement: Statement) -> tuple[str, bool]:
     """A statement's text for SQLite, and whether it needs the time."""
     ready = _rendered.get(statement)
     if ready is None:
-        sql = statement.sql.replace("{or_rollback}", "or rollback").replace("{share}", "").replace("{lock}", "")
+        sql = statement.sql.replace("{or_rollback}", "or rollback")
+        for token in ("{share}", "{lock}", "{alone}"):  # one writer at a time
+            sql = sql.replace(token, "")
         ready = _rendered[statement] = (sql.replace("{now}", ":now"), "{now}" in sql)
     return ready
 
