@@ -158,6 +158,11 @@ class LedgerCorrupt(LedgerUnavailable):
     """The ledger's file is damaged or not a ledger."""
 
 
+class LedgerWentBack(LedgerUnavailable):
+    """The database has forgotten what this process committed: it was restored, or an older copy took over. Nothing more is
+    written from here until somebody says up to when it is whole: `duly db restored --at T`."""
+
+
 class NoLedger(LedgerUnavailable):
     """There is no ledger here yet; create one with `duly db create`, or open it with `duly.sqlite(path)`."""
 

@@ -17,6 +17,7 @@ from duly.ledger import states
 from duly.ledger.once import once
 from duly.ledger.records import Claim, Claimer, RunId
 from duly.ledger.resolve import skip, unskip
+from duly.ledger.restore import DOUBT_RESTORED
 from duly.ledger.take import CLAIM_IF_FREE, LAPSE_IF_UNCHANGED, LOSE_IF_UNCHANGED, TAKE_OVER, run_parameters
 from duly.ledger.windows import open_window
 from duly.schedule.keys import parse_key
@@ -127,6 +128,15 @@ EVENTS: dict[str, Callable[[Story], object]] = {
     "doubt": lambda story: story.book.doubt(story.claim),
     "lapse": lambda story: story.book.touch(LAPSE_IF_UNCHANGED, **story.as_seen, cause="vanished"),
     "lose": lambda story: story.book.touch(LOSE_IF_UNCHANGED, **story.as_seen, cause="vanished"),
+    "restore": lambda story: story.book.touch(
+        DOUBT_RESTORED,
+        **story.as_seen,
+        at=0,
+        cause="forgotten",
+        contract="external",
+        lost=1,
+        attempt_id=new_attempt_id(),
+    ),
     "resolve_done": lambda story: story.book.resolve(story.run, done=True),
     "resolve_not_done": lambda story: story.book.resolve(story.run, done=False),
     "retry": lambda story: story.book.retry(story.run),

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger
-from duly.cli.ledgers import is_postgres, path_of_ledger, shown, url_of_ledger
-from duly.cli.output import note, show, table
-from duly.errors import Misuse
+from duly.cli.change import add_reason, write_or_try
+from duly.cli.ledgers import is_postgres, open_ledger, path_of_ledger, shown, url_of_ledger
+from duly.cli.output import iso, note, show, table
+from duly.errors import Misuse, TimeInvalid
+from duly.ledger.address import key_of
+from duly.ledger.resolve import Word
+from duly.ledger.restore import doubt_since
+from duly.times import parse_instant
 from duly.work.identity import actor
 
 TYPE_CHECKING = False
@@ -18,18 +23,20 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from duly.cli.output import Json
+    from duly.schedule.keys import RunKey
     from duly.store.migrations import Step
 
-HELP = "the ledger as a database: create its tables, migrate them, or print their SQL"
+HELP = "the ledger as a database: create its tables, migrate them, print their SQL, or say that it was restored"
 EXAMPLE = (
     "duly db create --ledger postgresql://duly@db.example/shop\n"
     "  duly db migrate --dry-run\n"
-    "  duly db sql --from 1 --ledger postgresql://duly@db.example/shop"
+    "  duly db sql --from 1 --ledger postgresql://duly@db.example/shop\n"
+    "  duly db restored --at 2026-11-29T03:00:00Z --reason 'nightly backup, after the disk failed'"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="create | migrate | sql", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="create | migrate | sql | restored", required=True)
     creating = verbs.add_parser(
         "create",
         help="make the tables",
@@ -50,7 +57,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     printing.add_argument(
         "--from", dest="after", metavar="N", type=int, default=0, help="only what a ledger lacks that has schema N"
     )
-    for each in (creating, migrating, printing):
+    saying = verbs.add_parser(
+        "restored",
+        help="say that the ledger went back in time",
+        description="Say that the ledger has forgotten what happened after an instant: it was restored from a copy, or an "
+        "older replica took over. What may have left the database since is then unknown, and not repeated.",
+    )
+    saying.add_argument("--at", metavar="INSTANT", help="up to when it is whole, as 2026-11-29T03:00:00Z; required")
+    saying.add_argument("--dry-run", action="store_true", help="say what would be in doubt, and change nothing")
+    add_reason(saying)
+    add_format(saying)
+    for each in (creating, migrating, printing, saying):
         add_ledger(each)
 
 
@@ -60,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
             return _create(args)
         case "migrate":
             return _migrate(args)
+        case "restored":
+            return _restored(args)
     return _sql(args)
 
 
@@ -91,6 +110,37 @@ def _sql(args: argparse.Namespace) -> int:
     engine = POSTGRES if is_postgres(url_of_ledger(args.ledger)) else SQLITE
     print("\n".join(script(step, by="duly db sql") for step in steps(engine) if step.number > args.after), end="")
     return codes.DONE
+
+
+def _restored(args: argparse.Namespace) -> int:
+    if args.at is None or args.reason is None:
+        raise Misuse(
+            "restored: --at says up to when the ledger is whole, --reason why it is not younger; both are required",
+            next_step="duly db restored --at 2026-11-29T03:00:00Z --reason 'restored from the nightly backup'",
+        )
+    try:
+        at = parse_instant(args.at)
+    except TimeInvalid as e:
+        raise Misuse(f"--at: {e}") from e
+    store = open_ledger(args.ledger)
+    word = Word(actor(), args.reason)
+    doubted = write_or_try(store, _doubted(at, word), dry_run=args.dry_run)
+    fields: dict[str, Json] = {"at": iso(at), "dry_run": args.dry_run}
+    show(
+        args,
+        "duly.restored.v1",
+        fields,
+        "runs",
+        [{"key": str(key)} for key in doubted],
+        lambda: "\n".join(map(str, doubted)),
+    )
+    found = f"{len(doubted)} runs are in doubt"
+    note(f"{found}; nothing was changed" if args.dry_run else f"{found}; say what happened: duly resolve RUN")
+    return codes.DONE
+
+
+async def _doubted(at: int, word: Word) -> list[RunKey]:
+    return [await key_of(run.id) for run in await doubt_since(at, word)]
 
 
 def _in_words(steps: list[Step]) -> str:

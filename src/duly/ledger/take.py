@@ -161,6 +161,11 @@ update duly_line
 """,
 )
 
+LOCK_LINE_OF = Statement(
+    "lock_line_of",
+    "select l.id from duly_line l where l.id = (select s.line from duly_series s where s.id = :series) {lock}",
+)
+
 RENEW_IF_HELD = Statement(
     "renew_if_held",
     # A heartbeat never touches the run: the lease of a renewed run lives here.
@@ -176,6 +181,7 @@ select r.series, r.nominal, r.revision, r.attempt_id, {now} + :lease
 
 RETURN_FROM_UNKNOWN = Statement(
     "return_from_unknown_if_line_notes_it",
+    # The line is held: a claim of its next window, which saw this run unknown, may be under way.
     """
 update duly_run
    set state = {to}, cause = null
@@ -463,6 +469,7 @@ async def renew(claim: Claim) -> bool:
     held = claim_parameters(claim)
     if await count(RENEW_IF_HELD, **held, lease=claim.lease):
         return True
+    await one(LOCK_LINE_OF, int, series=claim.run.series)
     if not await count(RETURN_FROM_UNKNOWN, **held):
         return False
     await count(RENEW_IF_HELD, **held, lease=claim.lease)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
 import psycopg
 
-from duly.errors import Conflict, DulyError, LedgerTooNew, LedgerUnavailable
+from duly.errors import Conflict, DulyError, LedgerTooNew, LedgerUnavailable, LedgerWentBack
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
 from duly.store.postgres_sql import as_pyformat, clock_sql, spell
@@ -95,7 +95,8 @@ def trusted(sql: str) -> LiteralString:
 # so that the look is after it. The id of the transaction tells what became of it where the reply to its COMMIT is lost.
 _BEGUN = (
     f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); "
-    "select value, pg_current_xact_id()::text from duly.meta where name = 'min_writer'"
+    "select value, pg_current_xact_id()::text, (select value from duly.meta where name = 'epoch') "
+    "from duly.meta where name = 'min_writer'"
 )
 
 
@@ -108,14 +109,41 @@ def beginning(busy_seconds: float, *, durable: bool = True) -> str:
     return f"{begin}; {_BEGUN}" if durable else f"{begin}; set local synchronous_commit = off; {_BEGUN}"
 
 
-def begun(cursor: psycopg.Cursor[Any]) -> str:
-    """The id of the transaction that `beginning` began. Raises `LedgerTooNew` where this release may not write."""
+def begun(cursor: psycopg.Cursor[Any], past: Past) -> str:
+    """The id of the transaction that `beginning` began.
+
+    Raises `LedgerTooNew` where this release may not write, and `LedgerWentBack` where the database was younger before.
+    """
     while cursor.nextset():
         pass
-    ((min_writer, xid),) = cursor.fetchall()
+    ((min_writer, xid, epoch),) = cursor.fetchall()
     if int(min_writer) > SCHEMA:
         raise LedgerTooNew
+    past.check(int(xid), int(epoch))
     return str(xid)
+
+
+class Past:
+    """What this process has seen the database be: the newest transaction that it committed, and in which epoch.
+
+    Ids of transactions only rise, whoever makes them. One that began after that commit and has a lower id shows that the
+    commit was forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._committed = 0
+        self._epoch = 0
+
+    def check(self, xid: int, epoch: int) -> None:
+        """Raise `LedgerWentBack` for a transaction that began now and should have come earlier."""
+        if epoch > self._epoch:  # somebody has said what became of what was forgotten
+            self._epoch, self._committed = epoch, 0
+        if xid <= self._committed or epoch < self._epoch:
+            raise LedgerWentBack
+
+    def committed(self, xid: str) -> None:
+        """Remember a commit."""
+        self._committed = max(self._committed, int(xid))
 
 
 # -- a reply that is lost ------------------------------------------------------------------------------------------------
@@ -148,6 +176,7 @@ def commit(cursor: psycopg.Cursor[Any], store: PostgresStore, xid: str) -> None:
         psycopg.Connection.close(cursor.connection)
         if not _has_committed(store, xid):
             raise Conflict(ROLLED_BACK) from e
+    store.past.committed(xid)
 
 
 def is_fate(fate: object) -> bool:
@@ -187,6 +216,7 @@ class PostgresStore:
         self.url = url
         self.path = redacted(url)
         self.busy_seconds = busy_seconds
+        self.past = Past()
         self._sessions = threading.local()
         try:
             facts = facts_of(self.session.connection)
@@ -226,7 +256,7 @@ class PostgresStore:
             connection = session.connection
             try:
                 cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row).execute(trusted(beginning))
-                xid = begun(cursor) if writes else ""
+                xid = begun(cursor, self.past) if writes else ""
                 result = drive(operation, session.answers)
             except BaseException:
                 if not connection.broken:

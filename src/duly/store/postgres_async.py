@@ -20,6 +20,7 @@ from duly.store.postgres import (
     LOOK_AGAIN_SECONDS,
     NOT_KNOWN,
     ROLLED_BACK,
+    Past,
     beginning,
     is_fate,
     redacted,
@@ -75,15 +76,16 @@ class AsyncAnswers:
         return cursor.rowcount if ask.want == "count" else await cursor.fetchall()
 
 
-async def begin(connection: psycopg.AsyncConnection[Any], beginning: str) -> str:
-    """Begin a transaction that writes; its id. Raises `LedgerTooNew` where this release may not write."""
+async def begin(connection: psycopg.AsyncConnection[Any], beginning: str, past: Past) -> str:
+    """Begin a transaction that writes; its id. Raises as `postgres.begun`."""
     cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
     await cursor.execute(trusted(beginning))
     while cursor.nextset():
         pass
-    ((min_writer, xid),) = await cursor.fetchall()
+    ((min_writer, xid, epoch),) = await cursor.fetchall()
     if int(min_writer) > SCHEMA:
         raise LedgerTooNew
+    past.check(int(xid), int(epoch))
     return str(xid)
 
 
@@ -97,6 +99,7 @@ async def commit(connection: psycopg.AsyncConnection[Any], store: AsyncPostgresS
         connection.pgconn.finish()
         if not await _has_committed(store, xid):
             raise Conflict(ROLLED_BACK) from e
+    store.past.committed(xid)
 
 
 async def _has_committed(store: AsyncPostgresStore, xid: str) -> bool:
@@ -127,6 +130,7 @@ class AsyncPostgresStore:
         self.url = url
         self.path = redacted(url)
         self.busy_seconds = busy_seconds
+        self.past = Past()
         self.clock_by_hand = False
         self.ledger_id = self.namespace = ""
         self._free: list[psycopg.AsyncConnection[Any]] = []
@@ -173,7 +177,7 @@ class AsyncPostgresStore:
         connection = None
         try:
             connection = await self.connect()
-            xid = await begin(connection, beginning) if writes else ""
+            xid = await begin(connection, beginning, self.past) if writes else ""
             if not writes:
                 await connection.execute(trusted(beginning))
             result = await drive_async(operation, AsyncAnswers(connection, clock_by_hand=self.clock_by_hand))

@@ -22,6 +22,7 @@ insert into duly.meta (name, value)
 values ('schema', '0'),
        ('min_writer', '0'),
        ('ledger_id', replace(gen_random_uuid()::text, '-', '')),
+       ('epoch', '1'),
        ('clock', 'system');
 
 insert into duly.meta (name, value)

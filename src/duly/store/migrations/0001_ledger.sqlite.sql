@@ -22,6 +22,7 @@ insert into duly_meta (name, value)
 values ('schema', '0'),                       -- the newest migration that was applied
        ('min_writer', '0'),                   -- the oldest release, by the schema it knows, that may write here
        ('ledger_id', lower(hex(randomblob(16)))),
+       ('epoch', '1'),                        -- rises when a person says that the ledger went back in time
        ('clock', 'system');                   -- or hand: a test sets it
 
 insert into duly_meta (name, value)           -- goes into the keys that remote systems know effects by

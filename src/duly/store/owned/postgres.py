@@ -142,7 +142,7 @@ class OwnedTransaction:
         if self._connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
         try:
-            self._begun = begun(self._ours(beginning(self._busy_seconds)))
+            self._begun = begun(self._ours(beginning(self._busy_seconds)), self._store.past)
         except BaseException:
             self.abandon()
             raise

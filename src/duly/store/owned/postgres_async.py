@@ -98,7 +98,7 @@ class OwnedTransaction:
     async def begin(self) -> OwnedConnection:
         """Begin the transaction."""
         try:
-            self._begun = await begin(self._connection, beginning(self._busy_seconds))
+            self._begun = await begin(self._connection, beginning(self._busy_seconds), self._store.past)
         except psycopg.Error as e:
             await self.abandon()
             raise translated(e, name=self._name) from e

@@ -1,0 +1,116 @@
+"""Restore: a ledger that went back in time, and what has to be doubted then.
+
+A copy of a database, or a replica that takes over late, has forgotten what was committed after some instant T. What a
+transactional job did then is forgotten with its completion, and is done again. What left the database was not undone: a run
+of another contract that is owed since may have been done, and nobody here can know. So it becomes unknown, and is not taken
+again until somebody says what happened; its number rises beyond all that were given out in the time that is lost (I3).
+"""
+
+from __future__ import annotations
+
+from duly.errors import Misuse
+from duly.ledger import contracts, states
+from duly.ledger.ask import Statement, count, every, now
+from duly.ledger.contracts import Terms
+from duly.ledger.events import tell
+from duly.ledger.open import open_owed
+from duly.ledger.owed import UNSETTLED_OF_LINE
+from duly.ledger.records import Known, Run
+from duly.ledger.register import find
+from duly.ledger.take import hold_line, run_parameters, seen_of
+from duly.times import instant_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.ledger.ask import Value
+    from duly.ledger.resolve import Word
+
+LINES_OF_OTHERS = Statement(
+    "lines_of_others",
+    """
+select j.name, l.scope
+  from duly_job j
+  join duly_line l on l.job = j.id
+ where j.contract <> 'transactional'
+ order by j.id, l.id
+""",
+)
+
+# More attempts than a run has in any time that may be lost.
+NUMBERS_LOST = 1_000
+
+DOUBT_RESTORED = Statement(
+    "doubt_restored_if_unchanged",
+    # I5. An attempt that runs still is the best witness, and keeps its id and number; else one is made up that never reports.
+    """
+update duly_run
+   set state = {to}, cause = :cause, lease_until = null,
+       attempt_id = case when state = 'running' then attempt_id else :attempt_id end,
+       fence = case when state = 'running' then fence else fence + :lost end,
+       started_at = case when state = 'running' then started_at else cast(:at as bigint) end,
+       first_started_at = coalesce(first_started_at, cast(:at as bigint)),
+       contract = coalesce(contract, :contract), owner = coalesce(owner, 'unknown'),
+       trigger = coalesce(trigger, 'unknown'), payload = coalesce(payload, 'none'), retry_at = null
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in {from} and fence = :seen_fence
+""",
+    event="restore",
+)
+
+NEXT_EPOCH = Statement(
+    "next_epoch",
+    "update duly_meta set value = cast(cast(value as bigint) + 1 as text) where name = 'epoch'",
+)
+
+
+async def doubt_since(at: int, word: Word) -> list[Run]:
+    """Doubt every run that is owed and may have been done since an instant; those runs, as they are then.
+
+    Begins a new epoch of the ledger. Raises `Misuse` for an instant to come.
+    """
+    instant = await now()
+    if at > instant:
+        raise Misuse(f"at: {instant_text(at)} is still to come; give the instant up to which the ledger is whole")
+    doubted: list[Run] = []
+    for name, scope in await every(LINES_OF_OTHERS, lambda *names: names):
+        known = await find(name, scope)
+        assert known is not None
+        doubted += await _doubt_line(known, at, instant, word)
+    await count(NEXT_EPOCH)
+    detail = f"whole up to {instant_text(at)}; {len(doubted)} runs are in doubt"
+    await tell("restored", by=word.by, reason=word.reason, detail=detail)
+    return doubted
+
+
+async def _doubt_line(known: Known, at: int, instant: int, word: Word) -> list[Run]:
+    known = await hold_line(known)
+    assert known.line is not None
+    more = known.version is not None and known.line.opened_until is not None
+    while more:
+        known, due = await open_owed(known, instant, word.by)
+        more = due.more
+    assert known.line is not None
+    cause = f"the ledger forgot what happened after {instant_text(at)}"
+    doubted = []
+    for run in await every(UNSETTLED_OF_LINE, Run, line=known.line.id):
+        if not _may_have_been_done(known, run, at, instant):
+            continue
+        told: dict[str, Value] = {"at": at, "cause": cause, "contract": known.job.contract, "lost": NUMBERS_LOST}
+        named: dict[str, Value] = {**run_parameters(run.id), "seen_fence": run.fence, "attempt_id": _nobody(run, at)}
+        if await count(DOUBT_RESTORED, **told, **named):
+            await tell("unknown", run=run.id, by=word.by, reason=word.reason, detail=cause)
+            doubted.append(await seen_of(run.id))
+    return doubted
+
+
+def _nobody(run: Run, at: int) -> bytes:
+    """The id of an attempt that nobody makes: no UUID of version 7 begins like this, and no other run has it."""
+    return at.to_bytes(8, "big") + (run.nominal & (1 << 64) - 1).to_bytes(8, "big")
+
+
+def _may_have_been_done(known: Known, run: Run, at: int, instant: int) -> bool:
+    if run.state == states.UNKNOWN or (run.due is not None and run.due > instant):
+        return False
+    sealed = run.state == states.RUNNING and run.contract is not None
+    terms = Terms(run.contract or "", run.remembers) if sealed else Terms(known.job.contract, known.job.remembers)
+    return contracts.after_vanishing(terms, elapsed=instant - at, cause="").state == states.UNKNOWN
