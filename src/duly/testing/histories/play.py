@@ -245,6 +245,7 @@ class History:
     errors: list[Exception] = field(default_factory=list)  # that the database raised, injected ones apart
     attempts: list[Ended] = field(default_factory=list)
     effects: list[bytes] = field(default_factory=list)
+    left: list[Seen] = field(default_factory=list)  # the runs when all actors had ended
     afterwards: list[tuple[Run, object]] = field(default_factory=list)  # what a fresh take of an unsettled run was told
 
     @property
@@ -256,13 +257,14 @@ class History:
         """The history in numbered lines, what each actor came to, and the rows that are left."""
         steps = [f"{n:4}  {line.actor:2} {line.what:32} {line.answer}" for n, line in enumerate(self.lines, 1)]
         ends = [f"      {a.name}  {a.fate}: {_short(a.error or a.answer)}" for a in self.actors]
-        rows = [f"      {_run_text(seen.run)}" for seen in (self.sights[-1] if self.sights else [])]
+        rows = [f"      {_run_text(seen.run)}" for seen in self.left]
+        after = [f"      taken afresh: {_run_text(run)}: {_short(answer)}" for run, answer in self.afterwards]
         rows += [
             f"      attempt {e.attempt.number} {_id(e.attempt.attempt_id)}: {e.attempt.outcome}" for e in self.attempts
         ]
         rows += [f"      effect of {_id(attempt_id)}" for attempt_id in self.effects]
         head = f"{self.race} on {self.stage}: {choices_text(self.choices)}"
-        return "\n".join([head, *steps, "      --", *ends, "      --", *rows])
+        return "\n".join([head, *steps, "      --", *ends, "      --", *rows, *after])
 
 
 def play(race: Race[T], stage: Stage, made: T, choose: Chooser) -> History | None:
@@ -394,8 +396,8 @@ class _Play(Generic[T]):
     def _finish(self) -> None:
         """Look at what is left, then let the leases pass and a fresh attempt try each run that is not settled."""
         history = self._history
-        history.attempts, history.effects = attempts_of(self._stage), effects_of(self._stage)
-        for number, seen in enumerate(history.sights[-1], 1):
+        history.left, history.effects = history.sights[-1], effects_of(self._stage)
+        for number, seen in enumerate(history.left, 1):
             if seen.run.state in UNSETTLED:
                 advance(self._stage, self._race.past_lease)
                 answer = self._stage.write(_take_afresh(seen.run, number))
