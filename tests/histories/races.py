@@ -38,9 +38,9 @@ def absent_with_overlap(book: Book) -> None:
     book.job(overlap=1)
 
 
-def take(book: Book, number: int = 1) -> Claim:
+def take(book: Book, number: int = 1, *, payload: str | None = None) -> Claim:
     """An attempt that is given; its id is the same whenever the race is prepared."""
-    claim = book.ask(DAY, attempt=f"g{number:015}".encode())
+    claim = book.ask(DAY, payload=payload, attempt=f"g{number:015}".encode())
     assert isinstance(claim, Claim), claim
     return claim
 
@@ -75,6 +75,13 @@ def lapsed(book: Book, contract: str = "transactional") -> Claim:
 
 def lapsed_external(book: Book) -> Claim:
     return lapsed(book, "external")
+
+
+def lapsed_with_payload(book: Book) -> Claim:
+    book.job()
+    claim = take(book, payload="json1:aa")
+    book.lapse()
+    return claim
 
 
 def unknown(book: Book) -> Claim:
@@ -284,6 +291,7 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("take-over-release", lapsed, (works(), releases)),
     ("take-over-doubt", lapsed_external, (works(), doubts)),
     ("take-over-take-over", lapsed, _twice(works())),
+    ("take-over-payload", lapsed_with_payload, (works(), works(payload="json1:bb"))),
     ("take-over-take-over-external", lapsed_external, _twice(works())),
     ("take-skip", absent, (works(), skips())),
     ("take-skip-failed", failed, (works(), skips())),

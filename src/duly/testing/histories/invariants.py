@@ -62,6 +62,12 @@ def only_the_holder_ends_its_run(history: History) -> Iterator[str]:
             yield f"{_change(before, after)} by {after.run.attempt_id!r}, which is not its attempt"
         if same_attempt and after.run.state == states.RUNNING and after.run.fence != before.run.fence:
             yield f"{_change(before, after)}: the number of an attempt changed"
+    seen = {(each.run.id, each.run.fence, each.run.attempt_id) for sight in history.sights for each in sight}
+    numbers = {(run, number) for run, number, _ in seen}
+    for ended in history.attempts:
+        named = (ended.run, ended.attempt.number)
+        if named in numbers and (*named, ended.attempt.attempt_id) not in seen:
+            yield f"{ended.run} was ended by {ended.attempt.attempt_id!r}, which never held it as number {named[1]}"
 
 
 def a_live_holder_is_not_taken_over(history: History) -> Iterator[str]:
