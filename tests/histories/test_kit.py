@@ -38,6 +38,17 @@ def test_choices_are_read_as_they_are_printed() -> None:
         parse_choices("3a.?")
 
 
+def test_the_page_on_testing_runs(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"folder": str(tmp_path)}
+
+    for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        exec(block, names)
+
+    assert names["seed"] == 99
+    names["stage"].close()
+
+
 # -- which histories are told -------------------------------------------------------------------------------------------
 
 

@@ -281,7 +281,7 @@ HISTORIES = (
                 "   and state in {from} and fence >= :seen_fence\n",
             ),
         ),
-        (history("postgres-take-take-failed"),),
+        (history("postgres-take-fail-failed"),),
         on_postgres=True,
     ),
     Mutant(

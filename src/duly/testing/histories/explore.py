@@ -29,6 +29,7 @@ class HistoryFailed(AssertionError):
 
 def check(history: History, invariants: Iterable[Invariant] = INVARIANTS, *, again: str = "") -> History:
     """Raise `HistoryFailed`, with the story, where an invariant is broken. `again`: the command that replays choices."""
+    __tracebackhide__ = True  # pytest: the story is enough
     broken = [f"broken: {each.__name__}: {complaint}" for each in invariants for complaint in each(history)]
     if broken:
         command = (
