@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -57,10 +57,10 @@ def histories_of(stage: Stage, name: str, what: str) -> Iterator[History]:
         yield from (history for _, history in some_histories(RACES[name], stage, range(first, first + SEEDS)))
 
 
-def tell(stages: dict[str, Stage], progress: Progress) -> int:
+def tell(stages: dict[str, Stage], progress: Progress, wanted: Iterable[tuple[str, str, str]]) -> int:
     """Tell the pieces that are left; how many histories that were. Raises `HistoryFailed`."""
     told, began = 0, monotonic()
-    for database, name, what in pieces():
+    for database, name, what in wanted:
         piece = f"{database} {name} {what}"
         if progress.has(piece) or (database, name) in KNOWN:
             continue
@@ -117,7 +117,7 @@ def main(wanted: list[str]) -> int:
                 print(f"{len(told)} histories")
             else:
                 progress = Progress("histories")
-                tell(both, progress)
+                tell(both, progress, pieces())
                 print(f"{sum(map(int, progress.done.values()))} histories kept every invariant")
         except HistoryFailed as failure:
             print(failure)

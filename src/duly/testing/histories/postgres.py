@@ -226,6 +226,7 @@ class PostgresSeat:
 
     def cancel(self) -> None:
         self.connection.cancel()
+        self._finish()
 
     def fail(self, sqlstate: str) -> Exception:
         raising = SQL("do $$ begin raise exception using errcode = {}; end $$").format(Literal(sqlstate))
@@ -238,7 +239,6 @@ class PostgresSeat:
     def rollback(self) -> None:
         if self._outcome is None and not self.is_over():
             self.cancel()
-        self._finish()
         if self.in_transaction and self._connection is not None:
             self._connection.execute("rollback")
 
