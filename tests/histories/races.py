@@ -64,6 +64,14 @@ def failed(book: Book) -> Claim:
     return claim
 
 
+def failed_for_a_person(book: Book) -> Claim:
+    """A run that failed and waits for a person."""
+    book.job()
+    claim = take(book)
+    book.fail(claim, retry_in=None)
+    return claim
+
+
 def held(book: Book) -> Claim:
     """A run that is being worked."""
     book.job()
@@ -259,6 +267,12 @@ async def swallows_in_savepoint(hand: Hand, claim: Claim) -> object:
     return "refused" if refused else "completed"
 
 
+async def renews_twice(hand: Hand, claim: Claim) -> object:
+    """Two heartbeats."""
+    first = await hand.write(renew(claim))
+    return first, await hand.write(renew(claim))
+
+
 def run_of(given: Claim | tuple[Claim, Claim]) -> RunId:
     return (given if isinstance(given, Claim) else given[0]).run
 
@@ -270,6 +284,7 @@ skips_next = says(lambda given: _skip(NEXT_DAY))
 unskips = says(lambda given: _unskip(DAY))
 resolves_done = says(lambda claim: resolve(run_of(claim), WORD, done=True))
 resolves_not_done = says(lambda claim: resolve(run_of(claim), WORD, done=False))
+retries = says(lambda claim: retry(run_of(claim), WORD))
 retries_with_new_payload = says(lambda claim: retry(run_of(claim), WORD, new_payload=True))
 doubts = says(lambda claim: doubt_or_raise(claim, "time-out at the provider"))
 releases = says(lambda claim: release_or_raise(claim, "released"))
@@ -334,8 +349,13 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("reopen-reopen", lost, _twice(reopens)),
     ("reopen-take-failed", failed, (reopens, works())),
     ("retry-payload-take", failed, (retries_with_new_payload, works(payload="json1:bb"))),
+    ("retry-take", failed_for_a_person, (retries, works())),
+    ("retry-skip", failed_for_a_person, (retries, skips)),
+    ("retry-once", failed_for_a_person, (retries, does_once(KEY))),
+    ("resolve-reopen", unknown, (resolves_done, reopens)),
     ("renew-take-over", lapsed, (renews, works())),
     ("renew-take-over-external", lapsed_external, (renews, works())),
+    ("renew-next-window", lapsed_external, (renews_twice, works(NEXT_DAY))),
     ("renew-unknown-next", unknown, (renews, works(NEXT_DAY))),
     ("next-window", absent, (works(), works(NEXT_DAY))),
     ("next-window-opened", opened, (works(), works(NEXT_DAY))),
@@ -420,14 +440,7 @@ ISOLATED = tuple(name for name, *_ in _ISOLATED)
 CROWDS = tuple(name for name, *_ in _CROWDS)
 
 # Those with the most histories: on PostgreSQL the tests tell a sample, the campaign all of them.
-LONG = (
-    "poke-take",
-    "poke-take-berlin",
-    "take-take-payload",
-    "take-take-failed",
-    "next-window-dead",
-    "next-window-opened",
-)
+LONG = ("poke-take", "poke-take-berlin")
 
 # What a history has found and is not mended yet: the stage and the race, and what is wrong.
 KNOWN = {
