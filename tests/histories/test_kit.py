@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from duly.errors import Conflict, LedgerUnavailable
+from duly.ledger.ask import Ask, Statement
 from duly.ledger.complete import has_completed
 from duly.ledger.records import Claim
 from duly.schedule.spec import daily
 from duly.testing import histories
 from duly.testing.histories import Hand, History, HistoryFailed, Race, SqliteStage, Stage, check, every_history, replay
 from duly.testing.histories.play import choices_text, parse_choices
+from duly.testing.histories.points import touched_by
 from tests.histories.races import RACES, book_of, completes, doubts, fails, held, lapsed_external, renews, works
 
 
@@ -94,6 +96,18 @@ def same(story: str) -> str:
 def test_choices_that_do_not_fit_are_refused(sqlite_stage: Stage) -> None:
     with pytest.raises(ValueError, match="cannot be chosen here"):
         replay(RACES["take-complete"], sqlite_stage, "c")
+
+
+def test_a_line_that_is_held_or_written_is_never_taken_for_one_that_is_only_named() -> None:
+    held, named = "select l.id from duly_line l where l.id = 1 {lock}", "select l.scope from duly_line l where l.id = 1"
+    added = "insert into duly_line (job, scope) values (1, '')"
+
+    hold, name, add = (touched_by(Ask("one", Statement("", sql), {})) for sql in (held, named, added))
+
+    assert hold.locks == {"line"}
+    assert name.reads == name.locks == frozenset()
+    assert add.changes == {"line"}
+    assert add.locks == {"line", "job"}
 
 
 # -- waiting ------------------------------------------------------------------------------------------------------------

@@ -156,13 +156,14 @@ def _touched(sql: str) -> Touched:
     named = re.findall(r"\bduly_(\w+)", sql)
     if not named:
         return _touched_by_a_user(sql.lower())
-    if "line" in named and not any(column in sql for column in _OF_A_LINE):
-        named.remove("line")
     writes = not sql.lstrip().startswith(("select", "with"))
-    changes = frozenset(named[:1]) - _TOLD if writes else NONE
-    reads = frozenset(named) - changes - _TOLD
-    locks = reads if "{share}" in sql or "{lock}" in sql else NONE
-    return Touched(reads, changes, locks.union(*(_POINTS_TO.get(table, ()) for table in changes)))
+    changes = frozenset(named[:1]) if writes else NONE
+    others = frozenset(named) - changes
+    locks = others if "{share}" in sql or "{lock}" in sql else NONE
+    locks = locks.union(*(_POINTS_TO.get(table, ()) for table in changes))
+    if not any(column in sql for column in _OF_A_LINE):
+        others -= {"line"}
+    return Touched(others - _TOLD, changes - _TOLD, locks - _TOLD)
 
 
 def _touched_by_a_user(sql: str) -> Touched:
@@ -172,22 +173,4 @@ def _touched_by_a_user(sql: str) -> Touched:
     return Touched(reads=words) if looks else Touched(changes=words)
 
 
-_SQL = frozenset(
-    (
-        "insert",
-        "into",
-        "values",
-        "select",
-        "from",
-        "where",
-        "update",
-        "set",
-        "delete",
-        "and",
-        "or",
-        "not",
-        "null",
-        "is",
-        "in",
-    )
-)
+_SQL = frozenset(re.findall(r"\w+", "insert into values select from where update set delete and or not null is in"))

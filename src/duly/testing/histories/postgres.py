@@ -21,7 +21,7 @@ from duly.errors import DulyError
 from duly.ledger.ask import Ask, drive
 from duly.store.postgres import Answers, redacted, translated, trusted
 from duly.testing.clock import HandClock
-from duly.testing.histories.points import Begin, Commit, Point, Rollback, Use
+from duly.testing.histories.points import Begin, Commit, Point, Rollback, Use, name_of
 from duly.testing.histories.stage import MAKE_EFFECTS, START, Seat, Stage
 
 if TYPE_CHECKING:
@@ -182,6 +182,8 @@ class PostgresSeat:
     def _attempt(self, point: Point) -> tuple[object, Exception | None]:
         try:
             return self._perform(point), None
+        except psycopg.errors.LockNotAvailable:
+            return None, RuntimeError(f"{name_of(point)} waited for a lock, and nobody was seen to hold it")
         except psycopg.Error as e:
             meaning = translated(e, name=redacted(self._stage.ledger))
             meaning.__cause__ = e
@@ -215,6 +217,8 @@ class PostgresSeat:
 
     def outcome(self) -> tuple[object, Exception | None]:
         assert self._outcome is not None
+        if isinstance(self._outcome[1], RuntimeError):  # the kit's own: a history cannot go on from there
+            raise self._outcome[1]
         return self._outcome
 
     def crash(self) -> None:
