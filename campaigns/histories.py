@@ -10,6 +10,7 @@ It goes on where it stopped, says how fast it goes, and stops at the first histo
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -105,6 +106,7 @@ def server() -> Iterator[Server]:
 
 def main(wanted: list[str]) -> int:
     """Go on, or tell what is named."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that its database is dropped
     with stages() as both:
         try:
             if len(wanted) == 3:
