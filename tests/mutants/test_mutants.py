@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 
 import duly
+from tests.servers import Server
 
 pytestmark = pytest.mark.mutants
 
@@ -34,11 +35,12 @@ class Fault(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """What is wrong with it, how it is made, and the tests of which one must fail."""
+    """What is wrong with it, how it is made, and the tests of which one must fail. Some need a server to be found."""
 
     name: str
     faults: tuple[Fault, ...]
     found_by: tuple[str, ...]
+    on_postgres: bool = False
 
 
 COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
@@ -53,6 +55,12 @@ TRIGGER = "store/migrations/0001_ledger.sqlite.sql"
 IN_SQL = "tests/store/test_complete_in_sql.py::test_"
 SQLALCHEMY, DJANGO = "store/borrowed/sqlalchemy.py", "store/borrowed/django.py"
 LENT_BY_SQLALCHEMY, LENT_BY_DJANGO = (f"tests/borrowed/test_{name}.py::test_" for name in ("sqlalchemy", "django"))
+
+
+def history(race: str) -> str:
+    """The test that tells every history of a race on a database, as `sqlite-take-complete`."""
+    return f"tests/histories/test_races.py::test_every_history_of_two_keeps_the_invariants[{race}]"
+
 
 MUTANTS = (
     Mutant(
@@ -322,6 +330,106 @@ MUTANTS = (
 )
 
 
+HISTORIES = (
+    Mutant(
+        "overlap is looked at without holding the line",
+        (Fault(TAKE, " where l.id = :line {{lock}}", " where l.id = :line"),),
+        (history("postgres-next-window"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a free run is claimed under any later number",
+        (
+            Fault(
+                TAKE,
+                "   and state in {from} and fence = :seen_fence\n",
+                "   and state in {from} and fence >= :seen_fence\n",
+            ),
+        ),
+        (history("postgres-take-fail-failed"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "once completes under any later number",
+        (
+            Fault(
+                "ledger/once.py",
+                "   and state in {from} and fence = :seen_fence\n",
+                "   and state in {from} and fence >= :seen_fence\n",
+            ),
+        ),
+        (history("postgres-once-take-failed"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a take-over closes the lost attempt before it has the run",
+        (
+            Fault(
+                TAKE,
+                "        if await count(TAKE_OVER, **claim, seen_fence=seen.fence, seen_attempt=seen.attempt_id):\n"
+                "            await close_lost(seen)\n",
+                "        await close_lost(seen)\n"
+                "        await count(TAKE_OVER, **claim, seen_fence=seen.fence, seen_attempt=seen.attempt_id)\n",
+            ),
+        ),
+        (history("postgres-take-over-complete"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a take-over writes the payload anew",
+        (
+            Fault(
+                TAKE,
+                "   set state = {to}, fence = fence + 1, attempt_id = :attempt_id, started_at = {now},\n",
+                "   set state = {to}, fence = fence + 1, attempt_id = :attempt_id, started_at = {now}, payload = 'none',\n",
+            ),
+        ),
+        (history("sqlite-take-over-payload"),),
+    ),
+    Mutant(
+        "completing twice is accepted",
+        (
+            Fault(
+                COMPLETE,
+                "       {now}, :outcome, :contract, :owner, :trigger, :error)\n",
+                "       {now}, :outcome, :contract, :owner, :trigger, :error)\n    on conflict do nothing\n",
+            ),
+        ),
+        (history("sqlite-complete-complete"),),
+    ),
+    Mutant(
+        "a connection outlives the claim that was lost on it",
+        (Fault("store/borrowed/postgres.py", "        connection.close()\n        raise\n", "        raise\n"),),
+        (history("postgres-take-over-savepoint"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "the time stands still inside a transaction",
+        (Fault("store/postgres.py", "(extract(epoch from clock_timestamp())", "(extract(epoch from now())"),),
+        ("tests/histories/test_clock.py::test_a_lease_that_lapses_during_a_long_transaction_is_seen_to_have_lapsed",),
+        on_postgres=True,
+    ),
+)
+
+# Faults that a story finds, and a history without being told where to look.
+FOUND_AGAIN = {
+    "a row count decides whether a commit may happen": "sqlite-take-over-swallowed",
+    "the refusal ends the statement and not the transaction": "sqlite-take-over-swallowed",
+    "an attempt may end twice": "sqlite-complete-complete",
+    "the guard names the number without the attempt": "sqlite-zombie-complete",
+    "a take-over leaves the old attempt without an end": "sqlite-take-over-take-over",
+    "a reopen only adds the next revision": "sqlite-reopen-complete",
+}
+
+AGAIN = tuple(
+    mutant._replace(name=f"{mutant.name}, in a history", found_by=(history(FOUND_AGAIN[mutant.name]),))
+    for mutant in MUTANTS
+    if mutant.name in FOUND_AGAIN
+)
+
+ALL = MUTANTS + HISTORIES + AGAIN
+
+
 def planted(mutant: Mutant, folder: Path) -> Path:
     """A copy of duly with the mutant's faults in it."""
     shutil.copytree(SOURCE, folder / "duly", ignore=shutil.ignore_patterns("__pycache__"))
@@ -333,33 +441,50 @@ def planted(mutant: Mutant, folder: Path) -> Path:
     return folder
 
 
-def outcome(source: Path, tests: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
-    """The tests, run against a copy of duly. They stop at the first failure."""
+def outcome(
+    source: Path, tests: tuple[str, ...], folder: Path, server: Server | None
+) -> subprocess.CompletedProcess[str]:
+    """The tests, run against a copy of duly, on a server of PostgreSQL or without. They stop at the first failure."""
     options = ["-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "--timeout", "20", "--basetemp", str(folder)]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "DULY_TEST_POSTGRES": "none"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(source),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "DULY_TEST_POSTGRES": "none" if server is None else server.url,
+        },
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_a_planted_fault_is_found(mutant: Mutant, tmp_path: Path) -> None:
+def server_for(mutants: tuple[Mutant, ...], request: pytest.FixtureRequest) -> Server | None:
+    """A server where one is needed. Skips where it is, and there is none."""
+    if not any(mutant.on_postgres for mutant in mutants):
+        return None
+    server: Server = request.getfixturevalue("server")
+    return server
+
+
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
+def test_a_planted_fault_is_found(mutant: Mutant, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     source = planted(mutant, tmp_path / "src")
 
-    run = outcome(source, mutant.found_by, tmp_path / "runs")
+    run = outcome(source, mutant.found_by, tmp_path / "runs", server_for((mutant,), request))
 
     assert run.returncode == 1, run.stdout + run.stderr  # 1: tests failed; everything else is another trouble
     assert re.search(r"^FAILED tests/", run.stdout, re.MULTILINE), run.stdout
 
 
-def test_without_a_fault_the_same_tests_pass(tmp_path: Path) -> None:
+@pytest.mark.parametrize("on_postgres", [False, True], ids=["without a server", "on PostgreSQL"])
+def test_without_a_fault_the_same_tests_pass(on_postgres: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    mutants = tuple(mutant for mutant in ALL if mutant.on_postgres == on_postgres)
     source = planted(Mutant("none", (), ()), tmp_path / "src")
-    tests = tuple(sorted({test for mutant in MUTANTS for test in mutant.found_by}))
+    tests = tuple(sorted({test for mutant in mutants for test in mutant.found_by}))
 
-    run = outcome(source, tests, tmp_path / "runs")
+    run = outcome(source, tests, tmp_path / "runs", server_for(mutants, request))
 
     assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,472 @@
+"""The races that the ledger is built for. To add one, add it to _RACES: a name, what is given, what each actor does."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from duly.errors import ClaimLost, LedgerUnavailable
+from duly.ledger.address import by_window
+from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
+from duly.ledger.contracts import Ending
+from duly.ledger.forget import forgettable, raise_horizon
+from duly.ledger.open import Taken, claim_next
+from duly.ledger.records import Claim, RunId
+from duly.ledger.register import Declaration, find
+from duly.ledger.resolve import reopen, resolve, retry, skip, unskip
+from duly.ledger.take import renew
+from duly.schedule.spec import Schedule, daily
+from duly.store.borrowed import run_in
+from duly.testing.histories import READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE, Hand, Race, Script, Stage
+from duly.times import HOUR
+from tests.books import WORD, Book, PostgresBook
+
+if TYPE_CHECKING:
+    from duly.ledger.ask import Operation
+
+DAY, NEXT_DAY = "2026-10-04", "2026-10-05"
+KEY = f"export:{DAY}[UTC]"
+CHARGE = f"charge:{DAY}[UTC]"
+FAR_AHEAD = 1 << 60
+
+# -- what is given ------------------------------------------------------------------------------------------------------
+
+Given = Callable[[Book], Any]
+
+
+def absent(book: Book) -> None:
+    """A job, and no run of it yet."""
+    book.job()
+
+
+def absent_with_overlap(book: Book) -> None:
+    book.job(overlap=1)
+
+
+def take(book: Book, number: int = 1, *, payload: str | None = None) -> Claim:
+    """An attempt that is given; its id is the same whenever the race is prepared."""
+    claim = book.ask(DAY, payload=payload, attempt=f"g{number:015}".encode())
+    assert isinstance(claim, Claim), claim
+    return claim
+
+
+def opened(book: Book) -> None:
+    """A run that was taken and given back."""
+    book.job()
+    book.release(take(book))
+
+
+def failed(book: Book) -> Claim:
+    """A run that failed and may be tried again."""
+    book.job()
+    claim = take(book)
+    book.fail(claim)
+    return claim
+
+
+def failed_for_a_person(book: Book) -> Claim:
+    """A run that failed and waits for a person."""
+    book.job()
+    claim = take(book)
+    book.fail(claim, retry_in=None)
+    return claim
+
+
+def held(book: Book) -> Claim:
+    """A run that is being worked."""
+    book.job()
+    return take(book)
+
+
+def lapsed(book: Book, contract: str = "transactional") -> Claim:
+    """A run whose attempt has let its lease run out, and may be alive after all."""
+    book.job(contract=contract)
+    claim = take(book)
+    book.lapse()
+    return claim
+
+
+def lapsed_external(book: Book) -> Claim:
+    return lapsed(book, "external")
+
+
+def lapsed_with_payload(book: Book) -> Claim:
+    book.job()
+    claim = take(book, payload="json1:aa")
+    book.lapse()
+    return claim
+
+
+def unknown(book: Book) -> Claim:
+    """A run of which nobody knows what its attempt did."""
+    claim = lapsed_external(book)
+    book.ask(DAY)
+    return claim
+
+
+def skipped(book: Book) -> None:
+    book.job()
+    book.skip(DAY)
+
+
+def three_owed(book: Book, zone: str = "UTC") -> None:
+    """A line that began on one day and was not looked at until the third day after it."""
+    book.job(schedule=daily(zone))
+    book.clock.advance(2 * 24 * HOUR)
+
+
+def three_owed_in_berlin(book: Book) -> None:
+    three_owed(book, "Europe/Berlin")
+
+
+def lost(book: Book) -> tuple[Claim, Claim]:
+    """An attempt that lost its run, and the one that completed it."""
+    stale = lapsed(book)
+    holder = take(book, 2)
+    book.complete(holder)
+    return stale, holder
+
+
+def unknown_resolved(book: Book) -> tuple[Claim, Claim]:
+    """An attempt of which a person said that it was done, and which does not know."""
+    claim = unknown(book)
+    book.resolve(claim.run, done=True)
+    return claim, claim
+
+
+def zombie(book: Book) -> tuple[Claim, Claim]:
+    """A claim that was lost in a crash of the database, and another that was given the same number."""
+    book.job()
+    stale = take(book)
+    book.amend("delete from duly_run")
+    return stale, take(book, 2)
+
+
+def unregistered(book: Book) -> None:
+    """A ledger that knows no job."""
+
+
+def charged_before(book: Book) -> None:
+    """A job without a schedule, with a line and a series, whose run is not there yet."""
+    claim = book.ask_key(f"charge:{NEXT_DAY}[UTC]")
+    assert isinstance(claim, Claim)
+    book.complete(claim)
+
+
+# -- what an actor does -------------------------------------------------------------------------------------------------
+
+Act = Callable[[Hand, Any], Script]
+
+
+def works(window: str = DAY, payload: str | None = None) -> Act:
+    """Take a window and, if it is given, do and complete it."""
+
+    async def script(hand: Hand, given: object) -> object:
+        claim = await hand.take("export", window, payload=payload)
+        if isinstance(claim, Claim):
+            await hand.finish(claim)
+        return claim
+
+    return script
+
+
+def takes(window: str = DAY) -> Act:
+    """Take a window, and vanish."""
+
+    async def script(hand: Hand, given: object) -> object:
+        return await hand.take("export", window)
+
+    return script
+
+
+async def completes(hand: Hand, claim: Claim | tuple[Claim, Claim]) -> object:
+    """Effect and completion of the attempt that was given: of two, the first."""
+    await hand.finish(claim if isinstance(claim, Claim) else claim[0])
+    return "completed"
+
+
+async def second_completes(hand: Hand, claims: tuple[Claim, Claim]) -> object:
+    await hand.finish(claims[1])
+    return "completed"
+
+
+def says(operation: Callable[[Any], Operation[object]]) -> Act:
+    """One operation, in a transaction of its own."""
+
+    async def script(hand: Hand, given: Any) -> object:
+        return await hand.write(operation(given))
+
+    return script
+
+
+async def _skip(window: str) -> object:
+    found = await by_window("export", "", window)
+    return await skip(found.known, found.run, found.occurrence, WORD)
+
+
+async def _unskip(window: str) -> object:
+    found = await by_window("export", "", window)
+    return await unskip(found.known, found.run, found.occurrence, WORD)
+
+
+async def _reopen() -> object:
+    found = await by_window("export", "", DAY)
+    return await reopen(found.run, WORD)
+
+
+def does_once(key: str, isolation: str = READ_COMMITTED) -> Act:
+    """`once` and its effect, in the caller's transaction."""
+
+    async def script(hand: Hand, given: object) -> object:
+        async with hand.transaction(isolation):
+            attempt_id = await hand.once(key)
+            if attempt_id is not None:
+                await hand.effect(attempt_id)
+        return attempt_id is not None
+
+    return script
+
+
+def completes_at(isolation: str) -> Act:
+    """Effect and completion in a transaction above READ COMMITTED."""
+
+    async def script(hand: Hand, claim: Claim) -> object:
+        async with hand.transaction(isolation):
+            await hand.effect(claim.attempt_id)
+            await hand.complete(claim)
+        return "completed"
+
+    return script
+
+
+async def swallows(hand: Hand, claim: Claim) -> object:
+    """Have the effect, swallow that the claim is lost, and commit whatever is left."""
+    refused = False
+    with suppress(sqlite3.OperationalError, LedgerUnavailable):  # there may be nothing left to commit
+        async with hand.transaction():
+            await hand.effect(claim.attempt_id)
+            try:
+                await hand.use("complete", lambda connection: run_in(connection, complete_or_raise(claim)))
+            except ClaimLost:
+                refused = True
+    return "refused" if refused else "completed"
+
+
+async def swallows_in_savepoint(hand: Hand, claim: Claim) -> object:
+    """Complete inside a savepoint; where that is refused, give up the savepoint and have the effect without it."""
+    refused = False
+    with suppress(sqlite3.OperationalError, LedgerUnavailable):
+        async with hand.transaction():
+            await hand.execute("savepoint mine")
+            try:
+                await hand.use("complete", lambda connection: run_in(connection, complete_or_raise(claim)))
+            except ClaimLost:
+                refused = True
+                await hand.execute("rollback to savepoint mine")
+            await hand.effect(claim.attempt_id)
+    return "refused" if refused else "completed"
+
+
+async def renews_twice(hand: Hand, claim: Claim) -> object:
+    """Two heartbeats."""
+    first = await hand.write(renew(claim))
+    return first, await hand.write(renew(claim))
+
+
+def run_of(given: Claim | tuple[Claim, Claim]) -> RunId:
+    return (given if isinstance(given, Claim) else given[0]).run
+
+
+async def _forget() -> int | None:
+    """Raise the horizon over all that is settled now: what is forgotten is looked for without a lock, then held."""
+    known = await find("export", "")
+    assert known is not None
+    assert known.series is not None
+    found = await forgettable(known, known.series, settled_by=FAR_AHEAD)
+    return None if found is None else await raise_horizon(found, by="ops@example", reason="old")
+
+
+renews = says(lambda claim: renew(claim))
+reopens = says(lambda given: _reopen())
+skips = says(lambda given: _skip(DAY))
+skips_next = says(lambda given: _skip(NEXT_DAY))
+forgets = says(lambda given: _forget())
+unskips = says(lambda given: _unskip(DAY))
+resolves_done = says(lambda claim: resolve(run_of(claim), WORD, done=True))
+resolves_not_done = says(lambda claim: resolve(run_of(claim), WORD, done=False))
+retries = says(lambda claim: retry(run_of(claim), WORD))
+retries_with_new_payload = says(lambda claim: retry(run_of(claim), WORD, new_payload=True))
+doubts = says(lambda claim: doubt_or_raise(claim, "time-out at the provider"))
+releases = says(lambda claim: release_or_raise(claim, "released"))
+fails = says(lambda claim: fail_or_raise(claim, Ending("failed", "exit 1", retry=False), retry_in=None, error="exit 1"))
+
+
+def pokes(name: str = "export", schedule: Schedule | None = None) -> Act:
+    """Take what is owed next and, if there is any, do and complete it."""
+
+    async def script(hand: Hand, given: object) -> object:
+        declared = Declaration(name, "", schedule, by=hand.name)
+        taken = await hand.write(claim_next(declared, hand.claimer(), as_of=None, tried=frozenset()))
+        if isinstance(taken, Taken):
+            hand.told.append(taken.claim)
+            await hand.finish(taken.claim)
+        return taken
+
+    return script
+
+
+async def works_and_fails(hand: Hand, given: object) -> object:
+    """Take the window and fail it for a person to look at."""
+    claim = await hand.take("export", DAY)
+    if isinstance(claim, Claim):
+        await hand.write(fail_or_raise(claim, Ending("failed", "exit 1", retry=False), retry_in=None, error="exit 1"))
+    return claim
+
+
+# -- the races ----------------------------------------------------------------------------------------------------------
+
+
+def _twice(act: Act) -> tuple[Act, Act]:
+    return act, act
+
+
+_RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
+    ("take-take", absent, _twice(works())),
+    ("take-take-opened", opened, _twice(works())),
+    ("take-take-failed", failed, (works(), works_and_fails)),
+    ("take-fail-failed", failed, (takes(), works_and_fails)),
+    ("take-take-overlap", absent_with_overlap, _twice(works())),
+    ("take-take-payload", absent, (works(payload="json1:aa"), works(payload="json1:bb"))),
+    ("take-complete", held, (works(), completes)),
+    ("complete-complete", held, _twice(completes)),
+    ("zombie-complete", zombie, (completes, second_completes)),
+    ("take-over-complete", lapsed, (works(), completes)),
+    ("take-over-complete-external", lapsed_external, (works(), completes)),
+    ("take-over-fail", lapsed, (works(), fails)),
+    ("take-over-release", lapsed, (works(), releases)),
+    ("take-over-doubt", lapsed_external, (works(), doubts)),
+    ("take-over-take-over", lapsed, _twice(works())),
+    ("take-over-payload", lapsed_with_payload, (works(), works(payload="json1:bb"))),
+    ("take-over-take-over-external", lapsed_external, _twice(works())),
+    ("take-skip", absent, (works(), skips)),
+    ("take-skip-failed", failed, (works(), skips)),
+    ("take-over-skip", lapsed, (works(), skips)),
+    ("resolve-complete", unknown, (resolves_not_done, completes)),
+    ("resolve-done-complete", unknown, (resolves_done, completes)),
+    ("resolve-resolve", unknown, (resolves_not_done, resolves_done)),
+    ("reopen-complete", lost, (reopens, completes)),
+    ("reopen-complete-resolved", unknown_resolved, (reopens, completes)),
+    ("reopen-reopen", lost, _twice(reopens)),
+    ("reopen-take-failed", failed, (reopens, works())),
+    ("retry-payload-take", failed, (retries_with_new_payload, works(payload="json1:bb"))),
+    ("retry-take", failed_for_a_person, (retries, works())),
+    ("retry-skip", failed_for_a_person, (retries, skips)),
+    ("retry-once", failed_for_a_person, (retries, does_once(KEY))),
+    ("resolve-reopen", unknown, (resolves_done, reopens)),
+    ("renew-take-over", lapsed, (renews, works())),
+    ("renew-take-over-external", lapsed_external, (renews, works())),
+    ("renew-next-window", lapsed_external, (renews_twice, works(NEXT_DAY))),
+    ("renew-unknown-next", unknown, (renews, works(NEXT_DAY))),
+    ("next-window", absent, (works(), works(NEXT_DAY))),
+    ("next-window-opened", opened, (works(), works(NEXT_DAY))),
+    ("next-window-held", held, (completes, works(NEXT_DAY))),
+    ("next-window-dead", lapsed, (works(), works(NEXT_DAY))),
+    ("next-window-dead-external", lapsed_external, (completes, works(NEXT_DAY))),
+    ("next-window-unknown", unknown, (completes, works(NEXT_DAY))),
+    ("once-once", charged_before, _twice(does_once(CHARGE))),
+    ("once-once-new-job", unregistered, _twice(does_once(CHARGE))),
+    ("once-once-scheduled", absent, _twice(does_once(KEY))),
+    ("once-take", absent, (does_once(KEY), works())),
+    ("once-take-failed", failed, (does_once(KEY), works())),
+    ("once-take-over", lapsed, (does_once(KEY), works())),
+    ("once-complete", lapsed, (does_once(KEY), completes)),
+    ("once-skip", failed, (does_once(KEY), skips)),
+    ("take-unskip", skipped, (works(), unskips)),
+    ("skip-unskip", skipped, (skips, unskips)),
+    ("skip-skip", absent, _twice(skips)),
+    ("resolve-renew", unknown, (resolves_not_done, renews)),
+    ("renew-doubt", lapsed_external, (renews, doubts)),
+    ("renew-complete", held, (renews, completes)),
+    ("once-reopen", lost, (does_once(KEY), reopens)),
+    ("once-unskip", skipped, (does_once(KEY), unskips)),
+    ("once-renew", lapsed, (does_once(KEY), renews)),
+    ("poke-poke", three_owed, _twice(pokes())),
+    ("forget-take", absent, (forgets, works())),
+    ("forget-take-opened", opened, (forgets, works())),
+    ("forget-take-failed", failed, (forgets, works())),
+    ("forget-take-over", lapsed, (forgets, works())),
+    ("forget-complete", held, (forgets, completes)),
+    ("forget-complete-unknown", unknown, (forgets, completes)),
+    ("forget-once", absent, (forgets, does_once(KEY))),
+    ("forget-skip", absent, (forgets, skips)),
+    ("forget-unskip", skipped, (forgets, unskips)),
+    ("forget-reopen", lost, (forgets, reopens)),
+    ("forget-resolve", unknown, (forgets, resolves_done)),
+    ("forget-forget", lost, _twice(forgets)),
+    ("poke-take", three_owed, (pokes(), works("2026-10-06"))),
+    ("poke-take-berlin", three_owed_in_berlin, (pokes(), works("2026-10-06"))),
+    ("poke-skip", three_owed, (pokes(), skips_next)),
+    ("poke-once", three_owed, (pokes(), does_once(f"export:{NEXT_DAY}[UTC]"))),
+    ("poke-poke-new-job", unregistered, _twice(pokes("report", daily("UTC")))),
+    ("poke-complete-lapsed", lapsed, (pokes(), completes)),
+    ("poke-complete-unknown", lapsed_external, (pokes(), completes)),
+    ("take-over-swallowed", lapsed, (works(), swallows)),
+    ("take-over-savepoint", lapsed, (works(), swallows_in_savepoint)),
+)
+
+# Isolation is the caller's: only transactions that are borrowed may have another.
+_ISOLATED: tuple[tuple[str, Given, tuple[Act, ...]], ...] = tuple(
+    each
+    for isolation in (REPEATABLE_READ, SERIALIZABLE)
+    for suffix in ("-" + "".join(word[0] for word in isolation.split()) if " " in isolation else "-s",)
+    for each in (
+        ("once-once" + suffix, charged_before, _twice(does_once(CHARGE, isolation))),
+        ("once-once-scheduled" + suffix, absent, _twice(does_once(KEY, isolation))),
+        ("once-take" + suffix, absent, (does_once(KEY, isolation), works())),
+        ("once-complete" + suffix, lapsed, (does_once(KEY, isolation), completes_at(isolation))),
+        ("take-over-complete" + suffix, lapsed, (works(), completes_at(isolation))),
+        ("forget-once" + suffix, absent, (forgets, does_once(KEY, isolation))),
+        ("complete-complete" + suffix, held, _twice(completes_at(isolation))),
+    )
+)
+
+# Three at once, by sample only.
+_CROWDS: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
+    ("three-workers", absent, (works(), works(), works(NEXT_DAY))),
+    ("three-take-over", lapsed, (works(), completes, works(NEXT_DAY))),
+    ("three-external", lapsed_external, (works(), completes, renews)),
+    ("three-unknown", unknown, (resolves_not_done, completes, works())),
+    ("three-once", failed, (does_once(KEY), works(), skips)),
+    ("three-fail", failed, (works_and_fails, works(), does_once(KEY))),
+    ("three-pokes", three_owed, (pokes(), pokes(), works("2026-10-06"))),
+    (
+        "three-pokes-berlin",
+        three_owed_in_berlin,
+        (pokes(), works("2026-10-06"), does_once("export:2026-10-07[Europe/Berlin]")),
+    ),
+    ("three-forget", absent, (forgets, works(), does_once(KEY))),
+    ("three-reopen", lost, (reopens, completes, works())),
+)
+
+
+def _race(name: str, given: Given, actors: tuple[Act, ...]) -> Race[Any]:
+    return Race(name, lambda stage: given(book_of(stage)), actors)
+
+
+def book_of(stage: Stage) -> Book:
+    """The stage's ledger, to tell what is given."""
+    return PostgresBook(stage.ledger) if stage.name == "postgres" else Book(stage.ledger)
+
+
+RACES = {name: _race(name, given, actors) for name, given, actors in (*_RACES, *_ISOLATED, *_CROWDS)}
+PAIRS = tuple(name for name, *_ in _RACES)
+ISOLATED = tuple(name for name, *_ in _ISOLATED)
+CROWDS = tuple(name for name, *_ in _CROWDS)
+
+# Those with the most histories: on PostgreSQL the tests tell a sample, the campaign all of them.
+LONG = ("poke-take", "poke-take-berlin")
+
+# What a history has found and is not mended yet: the stage and the race, and what is wrong.
+KNOWN: dict[tuple[str, str], str] = {}
