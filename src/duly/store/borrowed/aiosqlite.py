@@ -25,3 +25,8 @@ async def in_borrowed(connection: aiosqlite.Connection, operation: Operation[T],
         lambda: in_sqlite(connection._conn, operation, origin)
     )
     return result
+
+
+def is_open(connection: aiosqlite.Connection) -> bool:
+    """Whether a transaction is under way."""
+    return connection.in_transaction

@@ -34,6 +34,11 @@ async def in_borrowed(connection: asyncpg.Connection[Any], operation: Operation[
         raise _translated(e) from e
 
 
+def is_open(connection: asyncpg.Connection[Any]) -> bool:
+    """Whether a transaction is under way."""
+    return not connection.is_closed() and bool(connection.is_in_transaction())
+
+
 def _translated(error: Exception) -> DulyError:
     return meaning_of(getattr(error, "sqlstate", None) or "", name="of this connection", kind=type(error).__name__)
 

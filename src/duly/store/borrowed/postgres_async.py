@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost
 from duly.ledger.ask import drive_async
@@ -32,3 +33,8 @@ async def in_borrowed(connection: psycopg.AsyncConnection[Any], operation: Opera
         raise
     except psycopg.Error as e:
         raise translated(e, name=redacted(connection.info.dsn)) from e
+
+
+def is_open(connection: psycopg.AsyncConnection[Any]) -> bool:
+    """Whether a transaction is under way."""
+    return connection.info.transaction_status != TransactionStatus.IDLE

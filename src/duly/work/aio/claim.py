@@ -10,6 +10,7 @@ from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.take import look
+from duly.store.borrowed import is_open
 from duly.work.aio.attempt import elapsed_since_first, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end, undivided
 from duly.work.aio.run import Run
@@ -152,7 +153,7 @@ class Claim:
         """Whether the caller's transaction, in which the run was completed, has committed or is still to end."""
         if self._borrowed is None:
             return False
-        return error is None or await self._is_completed()
+        return await self._is_completed() or (error is None and is_open(self._borrowed))
 
     async def _is_completed(self) -> bool:
         """Whether the ledger has this attempt's completion."""
