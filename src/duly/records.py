@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     def replace(value: T, **changes: Any) -> T: ...
 
 else:
+    from _operator import attrgetter  # the module `operator` is this one and more
 
     def record(cls):
         """Make the class a record: fields in order of its annotations, class attributes as defaults."""
@@ -28,6 +29,7 @@ else:
         body.update(__slots__=names, __match_args__=names)
         made = type(cls)(cls.__name__, cls.__bases__, body)
         setters = tuple(made.__dict__[name].__set__ for name in names)
+        fields = attrgetter(*names) if names else type  # one name gives the value itself, which compares as well
 
         def __init__(self, *values, **named):
             if len(values) != len(names):
@@ -45,10 +47,10 @@ else:
             raise AttributeError(f"{cls.__name__} is immutable")
 
         def __eq__(self, other):
-            return type(self) is type(other) and all(getattr(self, n) == getattr(other, n) for n in names)
+            return type(self) is type(other) and fields(self) == fields(other)
 
         def __hash__(self):
-            return hash(tuple(getattr(self, n) for n in names))
+            return hash(fields(self))
 
         def __repr__(self):
             return f"{cls.__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})"

@@ -301,7 +301,7 @@ def test_a_claimer_that_looked_before_the_horizon_rose_is_refused_by_its_write(b
     raise_horizon(book, above="2026-10-04")
     mine = Claimer(new_attempt_id(), "host/2@2+b", "test")
 
-    answer = book.write(take(known, known.series, occurrence, run, mine))
+    answer = book.write(take(known, known.series, occurrence, run, None, mine))
     book.write(open_window(known, run, occurrence))
 
     assert isinstance(answer, BelowHorizon)

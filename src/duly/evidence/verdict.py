@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from duly.errors import UnknownRun
 from duly.ledger import states
-from duly.ledger.address import Addressed, key_of
+from duly.ledger.address import Addressed, key_in, key_of
 from duly.ledger.ask import Statement, every
 from duly.ledger.bounds import is_before_start, is_passed_over
 from duly.ledger.records import (
@@ -23,7 +23,6 @@ from duly.ledger.records import (
     Known,
     Run,
     RunId,
-    Series,
 )
 from duly.ledger.register import known_from_row
 from duly.ledger.take import ending_when_gone, gone
@@ -247,7 +246,7 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
         skipped = next((why for first, beyond, why in ranges if first <= occurrence.nominal < beyond), None)
         verdict = judge_absent(known, occurrence, skipped, instant)
         run = RunId(series.id, occurrence.nominal)
-        windows.append(Window(known, _key_in(known, series, run), run, occurrence, None, verdict))
+        windows.append(Window(known, key_in(known, series, run), run, occurrence, None, verdict))
     return windows
 
 
@@ -263,11 +262,5 @@ async def window_of(addressed: Addressed, instant: int) -> Window:
 
 async def _key(known: Known, run: RunId) -> RunKey:
     if known.series is not None and run.series == known.series.id:
-        return _key_in(known, known.series, run)
+        return key_in(known, known.series, run)
     return await key_of(run)
-
-
-def _key_in(known: Known, series: Series, run: RunId) -> RunKey:
-    assert known.line is not None
-    revision = None if run.revision == 1 else run.revision
-    return RunKey(known.job.name, known.line.scope, series.grain, run.nominal, series.zone, revision)

@@ -80,7 +80,11 @@ async def by_window(name: str, scope: str, window: str) -> Addressed:
 
     Raises `UnknownJob`, `UnknownScope` or `WindowInvalid` (off the grid; the nearest are named).
     """
-    known = await known_or_raise(name, scope)
+    return await window_in(await known_or_raise(name, scope), window)
+
+
+async def window_in(known: Known, window: str) -> Addressed:
+    """The run of a window of a line that is known. Raises `NoSchedule` and `WindowInvalid`."""
     schedule, _, series = scheduled(known)
     if window in DAYS_BACK:
         window = date_text(Zone(schedule.zone), await now(), DAYS_BACK[window])
@@ -143,7 +147,8 @@ async def _addressed(
     known: Known, series: Series, nominal: int, revision: int | None, occurrence: Occurrence | None
 ) -> Addressed:
     run, row = await find_revision(series, nominal, revision)
-    return Addressed(known, await key_of(run), run, occurrence, row)
+    key = await key_of(run) if series.grain == "adhoc" else key_in(known, series, run)
+    return Addressed(known, key, run, occurrence, row)
 
 
 async def find_revision(series: Series, nominal: int, revision: int | None) -> tuple[RunId, Run | None]:
@@ -155,6 +160,13 @@ async def find_revision(series: Series, nominal: int, revision: int | None) -> t
     if row is None and revision not in (None, 1):
         raise UnknownRun(f"there is no revision {revision} of this run")
     return (RunId(series.id, nominal), None) if row is None else (row.id, row)
+
+
+def key_in(known: Known, series: Series, run: RunId) -> RunKey:
+    """The key of a run in a series of a line, other than that of its ad-hoc runs; as `key_of`. Pure."""
+    assert known.line is not None
+    revision = None if run.revision == 1 else run.revision
+    return RunKey(known.job.name, known.line.scope, series.grain, run.nominal, series.zone, revision)
 
 
 async def key_of(run: RunId) -> RunKey:

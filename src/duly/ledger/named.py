@@ -7,11 +7,11 @@ failure that waits for a person. An ad-hoc run lies outside the schedule and nev
 from __future__ import annotations
 
 from duly.errors import KeyInvalid, Misuse, Refused, ScheduleError, UnknownRun, WindowInvalid
-from duly.ledger.address import Addressed, by_key, by_window, find_revision, key_of, other_series
+from duly.ledger.address import by_key, find_revision, key_of, other_series, window_in
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
 from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refusal_of, series_of
 from duly.ledger.spells import find_nominal, lookup, spells_of
-from duly.ledger.take import look, look_first, take
+from duly.ledger.take import answer_first, take
 from duly.records import record
 from duly.schedule.keys import RunKey, check_adhoc, nominal_text
 from duly.times import Zone
@@ -69,8 +69,8 @@ async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> N
         return refusal
     if known is None or not is_complete(known, declared):
         return None
-    addressed = await _named(declared, window)
-    answer = await look_first(addressed.run, claimer)
+    addressed = await window_in(known, window)
+    answer = await answer_first(addressed.row, claimer)
     return None if answer is None else Named(known, addressed.key, answer, addressed.row)
 
 
@@ -79,14 +79,12 @@ async def take_window(declared: Declaration, window: str, claimer: Claimer) -> N
     known = await declare(declared)
     if isinstance(known, (Refused, Misuse)):
         return known
-    addressed = await _named(declared, window)
-    known = addressed.known
-    assert known.line is not None
+    addressed = await window_in(known, window)
     series = known.series
     if series is None or series.id != addressed.run.series:
         return WindowInvalid(f"{addressed.key} lies in a series that the schedule in force no longer counts by")
-    answer = await take(known, series, addressed.occurrence, addressed.run, claimer)
-    row = await look(addressed.run) if isinstance(answer, Claim) else addressed.row
+    answer = await take(known, series, addressed.occurrence, addressed.run, addressed.row, claimer)
+    row = answer.row if isinstance(answer, Claim) else addressed.row
     return Named(known, addressed.key, about(addressed.key, answer), row)
 
 
@@ -99,12 +97,8 @@ async def peek_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Nam
         addressed = await by_key(adhoc_key(declared, adhoc))
     except UnknownRun:
         return None
-    answer = await look_first(addressed.run, claimer)
+    answer = await answer_first(addressed.row, claimer)
     return None if answer is None else Named(known, addressed.key, answer, addressed.row)
-
-
-async def _named(declared: Declaration, window: str) -> Addressed:
-    return await by_window(declared.job, declared.scope, window)
 
 
 @record
@@ -151,10 +145,11 @@ async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Name
     if isinstance(known, (Refused, Misuse)):
         return known
     place = await place_of(known, key)
-    run, _ = await find_revision(place.series, place.nominal, key.revision)
-    answer = await take(known, place.series, place.occurrence, run, claimer)
+    run, seen = await find_revision(place.series, place.nominal, key.revision)
+    answer = await take(known, place.series, place.occurrence, run, seen, claimer)
     named = await key_of(run)
-    return Named(known, named, about(named, answer), await look(run))
+    row = answer.row if isinstance(answer, Claim) else seen
+    return Named(known, named, about(named, answer), row)
 
 
 async def take_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Named | Refused | Misuse:

@@ -154,7 +154,7 @@ async def claim_next(
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
-            return Taken(known, await key_of(run.id), answer, await seen_of(run.id), due.next_due)
+            return Taken(known, await key_of(run.id), answer, answer.row or run, due.next_due)
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), due.next_due)
     standing = _standing(known, rows, due)
@@ -167,13 +167,13 @@ async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Ta
     if isinstance(known, (Refused, Misuse)):
         return known
     # An inline attempt that failed took the row of its window with it.
-    gone_too = await look(run) is None
-    occurrence = find_nominal(await spells_of(known), run.nominal) if gone_too else None
+    seen = await look(run)
+    occurrence = find_nominal(await spells_of(known), run.nominal) if seen is None else None
     assert known.series is not None
-    answer = await take(known, known.series, occurrence, run, claimer, heed_retry_time=True)
+    answer = await take(known, known.series, occurrence, run, seen, claimer, heed_retry_time=True)
     next_due = None if known.line is None else known.line.next_due
     if isinstance(answer, Claim):
-        return Taken(known, await key_of(run), answer, await seen_of(run), next_due)
+        return Taken(known, await key_of(run), answer, answer.row or await seen_of(run), next_due)
     return answer if isinstance(answer, (Refused, Misuse)) else Idle(known, await look(run), next_due)
 
 
@@ -187,7 +187,7 @@ async def take_row(
 ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused:
     """Take a run that has a row, under the bounds that are stored there (I8)."""
     assert known.series is not None
-    return await take(known, known.series, None, run.id, claimer, heed_retry_time=heed_retry_time)
+    return await take(known, known.series, None, run.id, run, claimer, heed_retry_time=heed_retry_time)
 
 
 async def _held(known: Known) -> Known:

@@ -205,6 +205,7 @@ class Claim:
     failures: int
     first_started_at: int
     remembers: int | None = None
+    row: Run | None = None  # as it was when it was claimed
 
 
 @record

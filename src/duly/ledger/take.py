@@ -240,16 +240,16 @@ async def take(
     series: Series,
     occurrence: Occurrence | None,
     run: RunId,
+    seen: Run | None,
     claimer: Claimer,
     *,
     heed_retry_time: bool = False,
 ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused:
-    """Take the run if it is free, or if its holder is gone and its contract allows.
+    """Take the run if it is free, or if its holder is gone and its contract allows. `seen`: its row, as it just was.
 
     A refusal is returned, not raised: what was found on the way (a holder gone, a run unknown) is to be committed first.
     A named window ignores a retry time, a poke heeds it. A window without a row is opened first.
     """
-    seen = await look(run)
     if seen is None and (refusal := await _refuse_absent(series, run, claimer)):
         return refusal
     if seen is not None:
@@ -282,9 +282,8 @@ async def take(
     return await _claim(known, run, seen, claimer, named=not heed_retry_time)
 
 
-async def look_first(run: RunId, claimer: Claimer) -> AlreadyCompleted | Busy | None:
+async def answer_first(seen: Run | None, claimer: Claimer) -> AlreadyCompleted | Busy | None:
     """What a plain look can answer without a lock or a commit; None where a claim has to be tried."""
-    seen = await look(run)
     if seen is None or payload_differs(seen, claimer.payload):
         return None
     if seen.state == states.COMPLETED:
@@ -456,6 +455,7 @@ def claim_of(run: Run, lease: int) -> Claim:
         run.failures,
         run.first_started_at or run.started_at,
         run.remembers,
+        run,
     )
 
 

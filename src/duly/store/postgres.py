@@ -124,13 +124,15 @@ def begun(cursor: psycopg.Cursor[Any], past: Past) -> str:
 
 
 class Past:
-    """What this process has seen the database be: the newest transaction that it committed, and in which epoch.
+    """What this process has seen the database at a URL be: the newest transaction that it committed, and in which epoch.
 
-    Ids of transactions only rise, whoever makes them. One that began after that commit and has a lower id shows that the
+    `busy_seconds` is how long it is asked what became of one. Ids of transactions only rise, whoever makes them. One that began after that commit and has a lower id shows that the
     commit was forgotten.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, url: str, busy_seconds: float) -> None:
+        self.url = url
+        self.busy_seconds = busy_seconds
         self._committed = 0
         self._epoch = 0
 
@@ -163,7 +165,7 @@ def reply_is_lost(error: psycopg.Error) -> bool:
     return not state or state.startswith("08") or state in ("57P01", "57P02", "57P03")
 
 
-def commit(cursor: psycopg.Cursor[Any], store: PostgresStore, xid: str) -> None:
+def commit(cursor: psycopg.Cursor[Any], past: Past, xid: str) -> None:
     """Commit, once. Where the reply is lost, what became of the transaction is looked up on a new connection.
 
     Raises `Conflict` where it was rolled back, and `LedgerUnavailable` where that cannot be told.
@@ -174,9 +176,9 @@ def commit(cursor: psycopg.Cursor[Any], store: PostgresStore, xid: str) -> None:
         if not reply_is_lost(e):
             raise
         psycopg.Connection.close(cursor.connection)
-        if not _has_committed(store, xid):
+        if not _has_committed(past, xid):
             raise Conflict(ROLLED_BACK) from e
-    store.past.committed(xid)
+    past.committed(xid)
 
 
 def is_fate(fate: object) -> bool:
@@ -184,11 +186,11 @@ def is_fate(fate: object) -> bool:
     return fate in ("committed", "aborted")
 
 
-def _has_committed(store: PostgresStore, xid: str) -> bool:
-    deadline = monotonic() + store.busy_seconds
+def _has_committed(past: Past, xid: str) -> bool:
+    deadline = monotonic() + past.busy_seconds
     while True:
         try:
-            with psycopg.connect(store.url, autocommit=True, connect_timeout=2) as connection:
+            with psycopg.connect(past.url, autocommit=True, connect_timeout=2) as connection:
                 row = psycopg.Cursor(connection).execute(FATE, (xid,)).fetchone()
         except psycopg.OperationalError:  # it restarts
             row = None
@@ -216,7 +218,7 @@ class PostgresStore:
         self.url = url
         self.path = redacted(url)
         self.busy_seconds = busy_seconds
-        self.past = Past()
+        self.past = Past(url, busy_seconds)
         self._sessions = threading.local()
         try:
             facts = facts_of(self.session.connection)
@@ -263,7 +265,7 @@ class PostgresStore:
                     connection.execute("rollback")
                 raise
             if writes:
-                commit(psycopg.Cursor(connection), self, xid)
+                commit(psycopg.Cursor(connection), self.past, xid)
             else:
                 connection.execute("commit")
         except psycopg.Error as e:

@@ -89,7 +89,7 @@ async def begin(connection: psycopg.AsyncConnection[Any], beginning: str, past: 
     return str(xid)
 
 
-async def commit(connection: psycopg.AsyncConnection[Any], store: AsyncPostgresStore, xid: str) -> None:
+async def commit(connection: psycopg.AsyncConnection[Any], past: Past, xid: str) -> None:
     """Commit, once; as `postgres.commit`, awaited."""
     try:
         await psycopg.AsyncCursor(connection).execute("commit")
@@ -97,16 +97,16 @@ async def commit(connection: psycopg.AsyncConnection[Any], store: AsyncPostgresS
         if not reply_is_lost(e):
             raise
         connection.pgconn.finish()
-        if not await _has_committed(store, xid):
+        if not await _has_committed(past, xid):
             raise Conflict(ROLLED_BACK) from e
-    store.past.committed(xid)
+    past.committed(xid)
 
 
-async def _has_committed(store: AsyncPostgresStore, xid: str) -> bool:
-    deadline = monotonic() + store.busy_seconds
+async def _has_committed(past: Past, xid: str) -> bool:
+    deadline = monotonic() + past.busy_seconds
     while True:
         try:
-            async with await psycopg.AsyncConnection.connect(store.url, autocommit=True, connect_timeout=2) as again:
+            async with await psycopg.AsyncConnection.connect(past.url, autocommit=True, connect_timeout=2) as again:
                 row = await (await psycopg.AsyncCursor(again).execute(FATE, (xid,))).fetchone()
         except psycopg.OperationalError:  # it restarts
             row = None
@@ -130,7 +130,7 @@ class AsyncPostgresStore:
         self.url = url
         self.path = redacted(url)
         self.busy_seconds = busy_seconds
-        self.past = Past()
+        self.past = Past(url, busy_seconds)
         self.clock_by_hand = False
         self.ledger_id = self.namespace = ""
         self._free: list[psycopg.AsyncConnection[Any]] = []
@@ -182,7 +182,7 @@ class AsyncPostgresStore:
                 await connection.execute(trusted(beginning))
             result = await drive_async(operation, AsyncAnswers(connection, clock_by_hand=self.clock_by_hand))
             if writes:
-                await commit(connection, self, xid)
+                await commit(connection, self.past, xid)
             else:
                 await connection.execute("commit")
         except psycopg.Error as e:

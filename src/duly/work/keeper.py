@@ -18,6 +18,7 @@ from duly.store.protocol import Store
 from duly.work.waiting import LOOK_SECONDS, wait_seconds
 
 _LONGEST_WAIT = 3600.0
+_IDLE_SECONDS = 1.0  # a thread for each of many short runs would cost more than they do
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before others are looked at
 
 # A process must not fork while a keeper is inside the database's library: its child would inherit locks that nobody frees.
@@ -28,7 +29,7 @@ os.register_at_fork(
 
 
 class LeaseKeeper:
-    """Keeps leases until they are dropped. Its thread starts with the first claim and ends with the last."""
+    """Keeps leases until they are dropped. Its thread starts with the first claim and ends a while after the last."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -64,7 +65,7 @@ class LeaseKeeper:
         try:
             while True:
                 with self._changed:
-                    if not self._kept:
+                    if not self._kept and not self._changed.wait_for(lambda: self._kept, _IDLE_SECONDS):
                         self._thread = None
                         return
                     first = min(self._kept.values(), key=lambda kept: kept.renew_at)

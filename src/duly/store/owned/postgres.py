@@ -113,7 +113,7 @@ class OwnedTransaction:
     """A thread's owned connection: begun by `begin`, ended by `complete` or `abandon`, then ready for the next run."""
 
     def __init__(self, store: PostgresStore) -> None:
-        self._store = store
+        self._past = store.past
         self._name = store.path
         self._busy_seconds = store.busy_seconds
         try:
@@ -142,7 +142,7 @@ class OwnedTransaction:
         if self._connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
         try:
-            self._begun = begun(self._ours(beginning(self._busy_seconds)), self._store.past)
+            self._begun = begun(self._ours(beginning(self._busy_seconds)), self._past)
         except BaseException:
             self.abandon()
             raise
@@ -163,7 +163,7 @@ class OwnedTransaction:
         """Commit the transaction, and be ready for the next run. Raises `Conflict` where it was rolled back instead."""
         assert self._begun is not None
         try:
-            commit(self._cursor(), self._store, self._begun)
+            commit(self._cursor(), self._past, self._begun)
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         finally:

@@ -66,7 +66,7 @@ class OwnedTransaction:
     """A run's own connection: begun by `begin`, ended by `complete` or `abandon`, then closed."""
 
     def __init__(self, connection: OwnedConnection, store: AsyncPostgresStore) -> None:
-        self._store = store
+        self._past = store.past
         self._name = store.path
         self._busy_seconds = store.busy_seconds
         self._connection = connection
@@ -98,7 +98,7 @@ class OwnedTransaction:
     async def begin(self) -> OwnedConnection:
         """Begin the transaction."""
         try:
-            self._begun = await begin(self._connection, beginning(self._busy_seconds), self._store.past)
+            self._begun = await begin(self._connection, beginning(self._busy_seconds), self._past)
         except psycopg.Error as e:
             await self.abandon()
             raise translated(e, name=self._name) from e
@@ -118,7 +118,7 @@ class OwnedTransaction:
     async def _commit(self) -> None:
         assert self._begun is not None
         try:
-            await commit(self._connection, self._store, self._begun)
+            await commit(self._connection, self._past, self._begun)
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
 
