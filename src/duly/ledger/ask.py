@@ -1,6 +1,6 @@
 """Ask: the only things that an operation may await.
 
-An operation of the ledger is an `async def` without an event loop. It awaits statements (`one`, `every`, `count`), the
+An operation of the ledger is an `async def` without an event loop. It awaits statements (`one`, `every`, `count`, `do`), the
 ledger's time (`now`) and a holder's pulse (`alive`); a driver answers, inside whatever transaction the operation runs in.
 Awaiting anything else is a bug and raises.
 """
@@ -46,7 +46,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 class Ask:
-    """One question to the ledger. `want` is what the answer looks like: `one`, `every`, `count`, `now` or `alive`."""
+    """One question to the ledger. `want` is what the answer looks like: `one`, `every`, `count`, `do`, `now` or `alive`."""
 
     __slots__ = ("parameters", "statement", "want")
 
@@ -74,6 +74,14 @@ async def count(statement: Statement, /, **parameters: Value) -> int:
     """Run a statement and say how many rows it touched: who won a claim, never whether a commit may happen (I2)."""
     touched: int = await Ask("count", statement, parameters)
     return touched
+
+
+async def do(statement: Statement, /, **parameters: Value) -> None:
+    """Run a statement of whose outcome nothing is read back: what follows it, or the database, guards it.
+
+    A driver may send it with what follows, and wait once for all.
+    """
+    await Ask("do", statement, parameters)
 
 
 async def now() -> int:

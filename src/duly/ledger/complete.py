@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from duly.errors import ClaimLost
 from duly.ledger import states
-from duly.ledger.ask import Statement, count, one
+from duly.ledger.ask import Statement, count, do, one
 from duly.ledger.contracts import Ending
 from duly.ledger.events import tell
 from duly.ledger.records import Claim, RunId
@@ -112,7 +112,7 @@ async def has_completed(claim: Claim) -> bool:
 
 async def complete_or_raise(claim: Claim, *, output: str | None = None) -> None:
     """Settle the run as completed, in the transaction that carries its effect. Raises `ClaimLost`, which ends it."""
-    await count(COMPLETE_IF_HELD, **claim_parameters(claim))
+    await do(COMPLETE_IF_HELD, **claim_parameters(claim))
     await _record_end(claim, states.COMPLETED, "completed")
     if output is not None:
         await keep_text(claim.run, claim.number, "output", output)
@@ -151,7 +151,7 @@ async def doubt_or_raise(claim: Claim, cause: str) -> None:
 
 
 async def _record_end(claim: Claim, state: str, outcome: str, *, error: str | None = None) -> None:
-    await count(
+    await do(
         RECORD_END_OR_RAISE,
         **claim_parameters(claim),
         state=state,

@@ -70,6 +70,8 @@ class Answers:
             if ask.statement.refuses is None:
                 raise
             raise ask.statement.refuses from None
+        if ask.want == "do":
+            return None
         if ask.want == "one":
             return cursor.fetchone()
         return cursor.rowcount if ask.want == "count" else cursor.fetchall()
@@ -126,8 +128,8 @@ def begun(cursor: psycopg.Cursor[Any], past: Past) -> str:
 class Past:
     """What this process has seen the database at a URL be: the newest transaction that it committed, and in which epoch.
 
-    `busy_seconds` is how long it is asked what became of one. Ids of transactions only rise, whoever makes them. One that began after that commit and has a lower id shows that the
-    commit was forgotten.
+    `busy_seconds` is how long it is asked what became of one. Ids of transactions only rise, whoever makes them: one that
+    began after that commit and has a lower id shows that the commit was forgotten.
     """
 
     def __init__(self, url: str, busy_seconds: float) -> None:
@@ -173,12 +175,17 @@ def commit(cursor: psycopg.Cursor[Any], past: Past, xid: str) -> None:
     try:
         cursor.execute("commit")
     except psycopg.Error as e:
-        if not reply_is_lost(e):
-            raise
-        psycopg.Connection.close(cursor.connection)
-        if not _has_committed(past, xid):
-            raise Conflict(ROLLED_BACK) from e
+        settle(cursor.connection, past, xid, e)
     past.committed(xid)
+
+
+def settle(connection: psycopg.Connection[Any], past: Past, xid: str, error: psycopg.Error) -> None:
+    """After an error at a COMMIT: return where it has committed all the same, else raise what the error means."""
+    if not reply_is_lost(error):
+        raise error
+    psycopg.Connection.close(connection)
+    if not _has_committed(past, xid):
+        raise Conflict(ROLLED_BACK) from error
 
 
 def is_fate(fate: object) -> bool:

@@ -71,6 +71,8 @@ class AsyncAnswers:
             if ask.statement.refuses is None:
                 raise
             raise ask.statement.refuses from None
+        if ask.want == "do":
+            return None
         if ask.want == "one":
             return await cursor.fetchone()
         return cursor.rowcount if ask.want == "count" else await cursor.fetchall()

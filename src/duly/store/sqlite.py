@@ -190,6 +190,8 @@ class Answers:
             row = cursor.fetchone()
             cursor.close()  # an unfinished cursor would keep its read, and with it the WAL, open
             return row
+        if ask.want == "do":
+            return None
         return cursor.rowcount if ask.want == "count" else cursor.fetchall()
 
     def _alive(self, ask: Ask) -> bool:

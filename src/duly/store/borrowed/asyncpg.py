@@ -65,7 +65,7 @@ class Answers:
             raise ask.statement.refuses from None
 
     async def _ask(self, want: str, sql: str, values: list[Any]) -> object:
-        if want == "count":
+        if want in ("count", "do"):
             status: str = await self._connection.execute(sql, *values)
             return int(status.rpartition(" ")[2])  # as 'INSERT 0 1' or 'UPDATE 1'
         if want == "one":

@@ -143,7 +143,7 @@ class Answers:
 
 def _wanted(want: str, rows: Rows) -> object:
     try:
-        if want == "count":
+        if want in ("count", "do"):
             return rows.rowcount
         if want == "one":
             row = rows.fetchone()

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, LiteralString, NoReturn, TypeVar
 
 import psycopg
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
-from duly.errors import TransactionOwned
+from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive
-from duly.store.postgres import Answers, beginning, begun, commit, translated, trusted
+from duly.store.postgres import Answers, beginning, begun, commit, settle, translated, trusted
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Where the transaction is another one, the error ends that one too.
+STILL_THE_SAME: LiteralString = "select 1 / (pg_current_xact_id() = %s::xid8)::int"
 CURRENT: LiteralString = "select pg_current_xact_id()::text"
 
 _ENDING = frozenset(("abort", "begin", "commit", "end", "rollback", "start"))
@@ -173,14 +176,45 @@ class OwnedTransaction:
         """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
         try:
             self._connection.check("")
-            if self._current() != self._begun:
-                raise TransactionOwned("the run's transaction was ended and another one begun; nothing more is kept")
-            result = self.drive(operation)
-        except BaseException:
+            assert self._begun is not None
+            return self._complete(operation, self._begun)
+        finally:
+            operation.close()
             self.abandon()
+
+    def _complete(self, operation: Operation[T], xid: str) -> T:
+        """The look whether it is still the same transaction, the completion and the COMMIT, sent together: one wait.
+
+        An error of an earlier one ends the transaction, and the COMMIT behind it is skipped (I2).
+        """
+        sent: list[T] = []
+        try:
+            with self._together():
+                self._cursor().execute(STILL_THE_SAME, (xid,))
+                sent.append(drive(operation, self._answers))
+                self._cursor().execute("commit")
+        except psycopg.errors.DivisionByZero as e:
+            raise TransactionOwned("the run's transaction was ended and another one begun; nothing more is kept") from e
+        except psycopg.IntegrityError as e:
+            if e.diag.schema_name == "duly":  # else it is a constraint of the user's, looked at when the effect commits
+                raise ClaimLost from None
             raise
-        self.commit()
-        return result
+        except psycopg.Error as e:
+            if not sent:
+                raise translated(e, name=self._name) from e
+            self._settle(xid, e)
+        self._past.committed(xid)
+        return sent[0]
+
+    def _together(self) -> AbstractContextManager[object]:
+        """Statements in here are sent together, where libpq can (from PostgreSQL 14 on), else one after the other."""
+        return self._connection.pipeline() if psycopg.capabilities.has_pipeline() else nullcontext()
+
+    def _settle(self, xid: str, error: psycopg.Error) -> None:
+        try:
+            settle(self._connection, self._past, xid, error)
+        except psycopg.Error as e:
+            raise translated(e, name=self._name) from e
 
     def abandon(self) -> None:
         """End the transaction and keep nothing of it; a no-op once it has committed."""
