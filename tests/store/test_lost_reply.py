@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,71 +14,10 @@ import duly
 import duly.aio
 from duly.errors import Conflict
 from tests.books import PostgresBook
+from tests.proxy import Proxy
 from tests.servers import Server
 
 KEY = "credit:2026-10-05[UTC]"
-COMMIT = b"Q\x00\x00\x00\x0bcommit\x00"  # as psycopg's simple query protocol sends it; see also extended, below
-COMMIT_IN_PARTS = b"\x00commit\x00"  # Parse: an unnamed statement
-
-
-class Proxy:
-    """Carries bytes between clients and a server, and cuts one connection at the COMMIT that it is told of."""
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._server = (parts.hostname or "127.0.0.1", parts.port or 5432)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        port = self._listener.getsockname()[1]
-        self.url = parts._replace(netloc=f"{parts.username or 'postgres'}@127.0.0.1:{port}").geturl()
-        self._cut_before = self._cut_after = 0
-        self.commits = 0
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def swallow_the_reply_of(self, nth: int) -> None:
-        """Carry the nth COMMIT from now on to the server, and nothing back."""
-        self.commits, self._cut_after = 0, nth
-
-    def swallow(self, nth: int) -> None:
-        """Do not even carry the nth COMMIT from now on."""
-        self.commits, self._cut_before = 0, nth
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(self._server)
-                silent = threading.Event()
-                for ends in ((client, server, True), (server, client, False)):
-                    threading.Thread(target=self._carry, args=(*ends, silent), daemon=True).start()
-
-    def _carry(self, source: socket.socket, sink: socket.socket, to_server: bool, silent: threading.Event) -> None:
-        with hung_up(source), hung_up(sink), suppress(OSError):
-            while block := source.recv(65536):
-                if to_server and (COMMIT in block or COMMIT_IN_PARTS in block):
-                    self.commits += 1
-                    if self.commits == self._cut_before:
-                        self._cut_before = 0
-                        return
-                    if self.commits == self._cut_after:
-                        self._cut_after = 0
-                        silent.set()
-                if not to_server and silent.is_set():
-                    return  # the server has answered: it has committed
-                sink.sendall(block)
-
-    def close(self) -> None:
-        self._listener.close()
-
-
-@contextmanager
-def hung_up(end: socket.socket) -> Iterator[None]:
-    """In the end both sides see that nobody is there: to close it would not wake whoever reads it."""
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-        end.close()
 
 
 @pytest.fixture

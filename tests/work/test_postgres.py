@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from typing import Any, LiteralString, cast
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -11,9 +12,11 @@ import pytest
 import duly
 from duly.store.migrations import postgres
 from duly.testing.clock import HandClock
+from tests.proxy import Proxy
 from tests.servers import Server
 
 NIGHT = "2026-10-06T03:00:00Z"
+RUN_WAITS, DUPLICATE_WAITS = 20, 4  # two and one are aimed at: decision 0007 says what stands between
 ADD = "update balance set units = units + 10"
 
 
@@ -236,3 +239,49 @@ def test_a_duplicate_at_a_stricter_isolation_asks_for_another_try(shop: Shop) ->
     late.rollback()
     assert not duly.once(late, key)
     late.close()
+
+
+def test_a_constraint_that_is_looked_at_at_the_commit_is_the_users_own_error(shop: Shop) -> None:
+    with shop.connected() as connection:
+        connection.execute("create table parent (id integer primary key)")
+        connection.execute("create table child (id integer references parent deferrable initially deferred)")
+
+    def orphan(run: duly.Run[psycopg.Connection[Any]]) -> None:
+        run.tx.execute("insert into child values (1)")
+
+    job = shop.ledger.job("orphan", duly.daily("UTC"), catch_up=duly.EACH)(orphan)
+
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        job.run("2026-10-05")
+
+    assert shop.rows("select count(*) from child") == [(0,)]
+    assert shop.rows("select outcome from duly.attempt") == [("failed",)]
+
+
+def test_how_often_a_run_waits_for_the_server(server: Server) -> None:
+    """A wait is what a distant database costs. Counted on the network, so that nobody adds one unseen."""
+    url = server.new_database()
+    if urlsplit(url).hostname is None:
+        pytest.skip("the server listens on a socket only: there is no network between to count on")
+    postgres.create(url, by="dev@example")
+    with psycopg.connect(url) as connection:
+        connection.execute("create table balance (units integer)")
+    proxy = Proxy(url)
+
+    def credit(run: duly.Run[psycopg.Connection[Any]]) -> None:
+        run.tx.execute(ADD)
+
+    job = duly.postgres(proxy.url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(credit)
+    for day in range(10, 30):  # connections are made, the job is known, and psycopg has prepared its statements
+        job.run(f"2026-09-{day}")
+        job.run(f"2026-09-{day}")
+
+    counted = []
+    for _ in range(2):
+        before = proxy.waits
+        job.run("2026-10-03")
+        counted.append(proxy.waits - before)
+    proxy.close()
+    server.drop(url)
+
+    assert counted == [RUN_WAITS, DUPLICATE_WAITS]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from duly.errors import BelowHorizon, Conflict, OutcomeUnknown, PayloadConflict, Refused, RunFailed, RunSkipped
 from duly.ledger import contracts, states
-from duly.ledger.ask import Statement, alive, count, now, one
+from duly.ledger.ask import Statement, alive, count, do, now, one
 from duly.ledger.bounds import chained
 from duly.ledger.contracts import Ending, Terms
 from duly.ledger.events import tell
@@ -423,13 +423,13 @@ async def _claim(
     }
     if not job.overlap:
         assert known.line is not None
-        await count(HOLD_LINE, **run_parameters(run), line=known.line.id)
+        await do(HOLD_LINE, **run_parameters(run), line=known.line.id)
     if seen is not None and seen.state == states.RUNNING:
         if await count(TAKE_OVER, **claim, seen_fence=seen.fence, seen_attempt=seen.attempt_id):
             await close_lost(seen)
     else:
         seen_fence = 0 if seen is None else seen.fence
-        await count(CLAIM_IF_FREE, **claim, payload=claimer.payload, seen_fence=seen_fence, named=int(named))
+        await do(CLAIM_IF_FREE, **claim, payload=claimer.payload, seen_fence=seen_fence, named=int(named))
     won = await look(run)
     if won is None:
         return BelowHorizon()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
 
@@ -100,6 +101,19 @@ _BEGUN = (
     "select value, pg_current_xact_id()::text, (select value from duly.meta where name = 'epoch') "
     "from duly.meta where name = 'min_writer'"
 )
+
+
+def together(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:
+    """Statements of which nothing is read back are sent with what follows them, where libpq can (from PostgreSQL 14 on)."""
+    return connection.pipeline() if psycopg.capabilities.has_pipeline() else nullcontext()
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether it is the error of the guard of an attempt's end (I2); a constraint of the user's has another table."""
+    return isinstance(error, psycopg.IntegrityError) and (error.diag.schema_name, error.diag.table_name) == (
+        "duly",
+        "attempt",
+    )
 
 
 def beginning(busy_seconds: float, *, durable: bool = True) -> str:

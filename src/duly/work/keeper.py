@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from time import monotonic
 
 from duly.errors import DulyError
 from duly.ledger.records import Claim
 from duly.ledger.take import renew
 from duly.store.protocol import Store
-from duly.work.waiting import LOOK_SECONDS, wait_seconds
+from duly.times import SECOND
+from duly.work.waiting import LOOK_SECONDS
 
 _LONGEST_WAIT = 3600.0
 _IDLE_SECONDS = 1.0  # a thread for each of many short runs would cost more than they do
@@ -47,7 +49,7 @@ class LeaseKeeper:
         if self._pid != os.getpid():
             self._begin_anew()
         with self._changed:
-            self._kept[claim.attempt_id] = _Kept(claim, lost, claim.started_at + claim.lease // 3)
+            self._kept[claim.attempt_id] = _Kept(claim, lost, self._now() + claim.lease // 3)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="duly-lease-keeper", daemon=True)
                 self._thread.start()
@@ -70,9 +72,10 @@ class LeaseKeeper:
                         return
                     first = min(self._kept.values(), key=lambda kept: kept.renew_at)
                     with _in_database:
-                        left = wait_seconds(self._store, first.renew_at)
+                        left = first.renew_at - self._now()
                     if left > 0:
-                        self._changed.wait(min(left, _LONGEST_WAIT))
+                        look = LOOK_SECONDS if self._store.clock_by_hand else left / SECOND
+                        self._changed.wait(min(look, _LONGEST_WAIT))
                         continue
                 with _in_database:
                     self._renew(first)
@@ -80,13 +83,20 @@ class LeaseKeeper:
             with _in_database:
                 self._store.close()
 
+    def _now(self) -> int:
+        """By a clock of this host, which need not be asked for across a network: only how much time passes counts here.
+
+        One that is set by hand is the ledger's own.
+        """
+        return self._store.now() if self._store.clock_by_hand else int(monotonic() * SECOND)
+
     def _renew(self, kept: _Kept) -> None:
         try:
             held = self._store.write(renew(kept.claim), busy_seconds=RENEW_SECONDS)
         except DulyError:  # not decided: try again soon
-            kept.renew_at = self._store.now() + max(kept.claim.lease // 10, int(LOOK_SECONDS * 1_000_000))
+            kept.renew_at = self._now() + max(kept.claim.lease // 10, int(LOOK_SECONDS * SECOND))
             return
-        kept.renew_at = self._store.now() + kept.claim.lease // 3
+        kept.renew_at = self._now() + kept.claim.lease // 3
         if not held:
             with self._changed:
                 was_kept = self._kept.pop(kept.claim.attempt_id, None)

@@ -6,15 +6,16 @@ savepoint would survive that, the connection is closed too, so that nothing it w
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 
 from duly.errors import ClaimLost, Conflict, NoTransaction
 from duly.ledger.ask import drive
 from duly.store.borrowed.facts import FACTS, clock_by_hand
-from duly.store.postgres import Answers, redacted, translated
+from duly.store.postgres import Answers, is_refusal, redacted, translated
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -29,12 +30,23 @@ def in_borrowed(connection: psycopg.Connection[Any], operation: Operation[T], or
         check_transaction(connection)
         answers = Answers(connection)
         answers.clock_by_hand = clock_by_hand(answers(FACTS), origin)
-        return drive(operation, answers)
+        # A caller who sends statements together is answered all the same before the next one.
+        with connection.pipeline() if _sends_together(connection) else nullcontext():
+            return drive(operation, answers)
     except ClaimLost:
         connection.close()
         raise
+    except psycopg.IntegrityError as e:
+        if not is_refusal(e):
+            raise translated(e, name=redacted(connection.info.dsn)) from e
+        connection.close()
+        raise ClaimLost from None
     except psycopg.Error as e:
         raise translated(e, name=redacted(connection.info.dsn)) from e
+
+
+def _sends_together(connection: psycopg.Connection[Any]) -> bool:
+    return connection.info.pipeline_status != PipelineStatus.OFF
 
 
 def is_open(connection: psycopg.Connection[Any]) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, LiteralString, NoReturn, TypeVar
 
 import psycopg
@@ -18,7 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive
-from duly.store.postgres import Answers, beginning, begun, commit, settle, translated, trusted
+from duly.store.postgres import Answers, beginning, begun, commit, is_refusal, settle, together, translated, trusted
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -189,14 +188,14 @@ class OwnedTransaction:
         """
         sent: list[T] = []
         try:
-            with self._together():
+            with together(self._connection):
                 self._cursor().execute(STILL_THE_SAME, (xid,))
                 sent.append(drive(operation, self._answers))
                 self._cursor().execute("commit")
         except psycopg.errors.DivisionByZero as e:
             raise TransactionOwned("the run's transaction was ended and another one begun; nothing more is kept") from e
         except psycopg.IntegrityError as e:
-            if e.diag.schema_name == "duly":  # else it is a constraint of the user's, looked at when the effect commits
+            if is_refusal(e):  # else it is a constraint of the user's, looked at when the effect commits
                 raise ClaimLost from None
             raise
         except psycopg.Error as e:
@@ -205,10 +204,6 @@ class OwnedTransaction:
             self._settle(xid, e)
         self._past.committed(xid)
         return sent[0]
-
-    def _together(self) -> AbstractContextManager[object]:
-        """Statements in here are sent together, where libpq can (from PostgreSQL 14 on), else one after the other."""
-        return self._connection.pipeline() if psycopg.capabilities.has_pipeline() else nullcontext()
 
     def _settle(self, xid: str, error: psycopg.Error) -> None:
         try:

@@ -32,12 +32,11 @@ class LeaseKeeper:
             task.cancel()
 
     async def _renew(self, claim: Claim, lost: Callable[[], None]) -> None:
-        renew_at = claim.started_at + claim.lease // 3
+        renewed_at = claim.started_at
         while True:
-            await wait_until(self._store, renew_at)
+            renewed_at = await self._pass(claim.lease // 3, renewed_at)
             try:
                 held = await self._store.write(renew(claim), busy_seconds=RENEW_SECONDS)
-                now = await self._store.now()
             except DulyError:  # not decided, and nobody can take over while the ledger is busy: soon again
                 await asyncio.sleep(max(claim.lease / SECOND / 10, LOOK_SECONDS))
                 continue
@@ -45,10 +44,12 @@ class LeaseKeeper:
                 self._tasks.pop(claim.attempt_id, None)
                 lost()
                 return
-            renew_at = now + claim.lease // 3
 
-
-async def wait_until(store: AsyncStore, until: int) -> None:
-    """Wait until an instant by the ledger's clock. One set by hand is looked at each few milliseconds."""
-    while (left := until - await store.now()) > 0:
-        await asyncio.sleep(LOOK_SECONDS if store.clock_by_hand else left / SECOND)
+    async def _pass(self, micros: int, since: int) -> int:
+        """Let so much time pass. A clock that is set by hand is the ledger's own, and looked at each few milliseconds."""
+        if not self._store.clock_by_hand:
+            await asyncio.sleep(micros / SECOND)
+            return since
+        while (now := await self._store.now()) < since + micros:
+            await asyncio.sleep(LOOK_SECONDS)
+        return now
