@@ -265,6 +265,15 @@ class PostgresStore:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit to flush."""
         return self._run(operation, "begin isolation level repeatable read read only", writes=False)
 
+    def glance(self, operation: Operation[T]) -> T:
+        """Run an operation that only looks, each statement by itself: no transaction has to be begun and ended for it."""
+        try:
+            return drive(operation, self.session.answers)
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+        finally:
+            operation.close()
+
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come.
 

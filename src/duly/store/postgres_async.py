@@ -171,6 +171,19 @@ class AsyncPostgresStore:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit to flush."""
         return await self._run(operation, "begin isolation level repeatable read read only", writes=False)
 
+    async def glance(self, operation: Operation[T]) -> T:
+        """Run an operation that only looks, each statement by itself."""
+        connection = None
+        try:
+            connection = await self.connect()
+            return await drive_async(operation, AsyncAnswers(connection, clock_by_hand=self.clock_by_hand))
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+        finally:
+            operation.close()
+            if connection is not None:
+                self._keep(connection)
+
     async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it, as `PostgresStore.write`."""
         return await self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True)

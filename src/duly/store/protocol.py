@@ -62,6 +62,9 @@ class Store(Protocol):
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
 
+    def glance(self, operation: Operation[T]) -> T:
+        """Run an operation that only looks, each statement by itself: for an answer that one row gives."""
+
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it; without `durable` the commit is not flushed."""
 
@@ -94,6 +97,8 @@ class AsyncStore(Protocol):
         """Open the ledger; again is a no-op."""
 
     async def read(self, operation: Operation[T]) -> T: ...
+
+    async def glance(self, operation: Operation[T]) -> T: ...
 
     async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T: ...
 

@@ -349,6 +349,10 @@ class SqliteStore:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
         return self.session.read(operation)
 
+    def glance(self, operation: Operation[T]) -> T:
+        """Run an operation that only looks, each statement by itself: no transaction has to be begun and ended for it."""
+        return self.session.glance(operation)
+
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come.
 
@@ -439,6 +443,14 @@ class Session:
                 return drive(operation, self._patiently)
             finally:
                 self.connection.rollback()
+        except sqlite3.Error as e:
+            raise translated(e, path=self._path) from e
+        finally:
+            operation.close()
+
+    def glance(self, operation: Operation[T]) -> T:
+        try:
+            return drive(operation, self._patiently)
         except sqlite3.Error as e:
             raise translated(e, path=self._path) from e
         finally:

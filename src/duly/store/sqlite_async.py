@@ -53,6 +53,10 @@ class AsyncSqliteStore:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
         return await self._operate(operation, partial(self.store.read, operation))
 
+    async def glance(self, operation: Operation[T]) -> T:
+        """Run an operation that only looks, each statement by itself."""
+        return await self._operate(operation, partial(self.store.glance, operation))
+
     async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it, as `SqliteStore.write`."""
         write = partial(self.store.write, operation, durable=durable, busy_seconds=busy_seconds)

@@ -99,7 +99,7 @@ class Job(Generic[Tx]):
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         try:
-            seen = raise_if_refused(self._store.read(peek_window(declared, window, pulse.claimer)))
+            seen = raise_if_refused(self._store.glance(peek_window(declared, window, pulse.claimer)))
             if seen is not None:
                 return answered(seen)
             with self._claiming() as claiming:

@@ -91,7 +91,7 @@ class Job(Generic[Tx]):
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         try:
-            seen = raise_if_refused(await self._store.read(peek_window(declared, window, pulse.claimer)))
+            seen = raise_if_refused(await self._store.glance(peek_window(declared, window, pulse.claimer)))
             if seen is not None:
                 return answered(seen)
             async with self._claiming() as claiming:
