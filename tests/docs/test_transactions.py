@@ -49,7 +49,7 @@ def test_a_program_commits_its_effect_and_its_completion(title: str, tmp_path: P
     connection.close()
 
 
-@pytest.mark.parametrize("title", ["psycopg", "SQLAlchemy", "A Session", "Django"])
+@pytest.mark.parametrize("title", ["psycopg", "asyncpg", "SQLAlchemy", "A Session", "Django"])
 def test_on_postgres_it_is_the_same_program(title: str, tmp_path: Path, server: Server) -> None:
     url = server.new_database()
     postgres.create(url)
@@ -63,7 +63,7 @@ def test_on_postgres_it_is_the_same_program(title: str, tmp_path: Path, server: 
 
 
 def test_every_program_that_needs_postgres_is_run_there() -> None:
-    assert set(ON_POSTGRES) == {"psycopg"}
+    assert set(ON_POSTGRES) == {"asyncpg", "psycopg"}
 
 
 def before(url: str) -> str:
