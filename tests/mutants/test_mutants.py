@@ -69,7 +69,7 @@ MUTANTS = (
             Fault(COMPLETE, "       (select started_at\n", "       (select coalesce(max(started_at), 0)\n"),
             Fault(
                 COMPLETE,
-                "    await count(COMPLETE_IF_HELD, **claim_parameters(claim))\n",
+                "    await do(COMPLETE_IF_HELD, **claim_parameters(claim))\n",
                 "    if not await count(COMPLETE_IF_HELD, **claim_parameters(claim)):\n        raise ClaimLost\n",
             ),
         ),
@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         "overlap is not looked at",
-        (Fault(TAKE, "    if in_the_way is not None:  # not by its truth: Busy is falsy\n", "    if in_the_way:\n"),),
+        (Fault(TAKE, "    if in_the_way is not None:\n", "    if in_the_way:\n"),),
         (TAKING + "two_windows_of_a_line_do_not_run_at_once",),
     ),
     Mutant(
@@ -405,7 +405,7 @@ HISTORIES = (
     ),
     Mutant(
         "the time stands still inside a transaction",
-        (Fault("store/postgres.py", "(extract(epoch from clock_timestamp())", "(extract(epoch from now())"),),
+        (Fault("store/postgres_sql.py", "(extract(epoch from clock_timestamp())", "(extract(epoch from now())"),),
         ("tests/histories/test_clock.py::test_a_lease_that_lapses_during_a_long_transaction_is_seen_to_have_lapsed",),
         on_postgres=True,
     ),

@@ -29,7 +29,7 @@ from duly.ledger.records import (
     Series,
 )
 from duly.ledger.windows import notice_drift, open_to_work
-from duly.records import replace
+from duly.records import record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,7 +150,18 @@ LOCK_LINE = Statement(
     f"select {LINE_COLUMNS} from duly_line l where l.id = :line {{lock}}",
 )
 
-VERSION_IN_FORCE = Statement("version_in_force", "select version from duly_job where id = :job")
+BEFORE_OPENING = Statement(
+    "before_opening",
+    """
+select {now},
+       (select reason
+          from duly_skipped
+         where series = :series and from_nominal <= :nominal and to_nominal > :nominal limit 1),
+       j.version
+  from duly_job j
+ where j.id = :job
+""",
+)
 
 HOLD_LINE = Statement(
     "hold_line",
@@ -199,6 +210,15 @@ update duly_run
 """,
     event="renew",
 )
+
+
+@record
+class _BeforeOpening:
+    """The instant, the reason of the skipped range over a window, and the version in force."""
+
+    instant: int
+    skipped: str | None
+    version: int | None
 
 
 def run_parameters(run: RunId) -> dict[str, int]:
@@ -250,21 +270,20 @@ async def take(
     A refusal is returned, not raised: what was found on the way (a holder gone, a run unknown) is to be committed first.
     A named window ignores a retry time, a poke heeds it. A window without a row is opened first.
     """
-    if seen is None and (refusal := await _refuse_absent(series, run, claimer)):
-        return refusal
-    if seen is not None:
-        settled = await _answer_without_claim(seen, claimer, heed_retry_time=heed_retry_time)
-        if settled is not None:
-            return settled
-    due = seen.due if seen is not None else None if occurrence is None else occurrence.due
-    if due is not None and due > await now():
-        return NotDue(run, due)
-    if seen is None or not known.job.overlap:
-        known = await hold_line(known)
+    answer: AlreadyCompleted | Busy | NotDue | Refused | None
     if seen is None:
-        await _refuse_old_version(known)
+        due = None if occurrence is None else occurrence.due
+        known = await hold_line(known)
+        answer = await _answer_absent(known, series, run, due, claimer)
+    else:
+        due = seen.due
+        answer = await _answer_seen(seen, claimer, heed_retry_time=heed_retry_time)
+        if answer is None and not known.job.overlap:
+            known = await hold_line(known)
+    if answer is not None:  # not by its truth: some are falsy
+        return answer
     in_the_way = await _in_the_way(known, run, due)
-    if in_the_way is not None:  # not by its truth: Busy is falsy
+    if in_the_way is not None:
         return in_the_way
     if seen is not None and seen.state == states.RUNNING:
         if not await gone(seen):
@@ -293,12 +312,33 @@ async def answer_first(seen: Run | None, claimer: Claimer) -> AlreadyCompleted |
     return None
 
 
-async def _refuse_absent(series: Series, run: RunId, claimer: Claimer) -> Refused | None:
+async def _answer_absent(
+    known: Known, series: Series, run: RunId, due: int | None, claimer: Claimer
+) -> NotDue | Refused | None:
+    """What a window without a row answers; None where it may be opened. The line is held.
+
+    Raises `Conflict` where the schedule changed between the look and the lock: the window may be none any more.
+    """
     if run.nominal < series.horizon:
         await tell("below_horizon", run=run, by=claimer.owner)
         return BelowHorizon()
-    reason = await skipped_by_range(run.series, run.nominal)
-    return None if reason is None else RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
+    found = await one(BEFORE_OPENING, _BeforeOpening, job=known.job.id, series=run.series, nominal=run.nominal)
+    assert found is not None  # a job is never deleted
+    if known.version is not None and found.version != known.version.number:
+        raise Conflict("the job's schedule changed just now; nothing was run. Try again")
+    if found.skipped is not None:
+        return RunSkipped(f"this window was skipped ({found.skipped}); `duly unskip` it to run it")
+    return NotDue(run, due) if due is not None and due > found.instant else None
+
+
+async def _answer_seen(
+    seen: Run, claimer: Claimer, *, heed_retry_time: bool
+) -> AlreadyCompleted | Busy | NotDue | Refused | None:
+    """What a run that has a row answers; None where it may be claimed."""
+    settled = await _answer_without_claim(seen, claimer, heed_retry_time=heed_retry_time)
+    if settled is not None:
+        return settled
+    return NotDue(seen.id, seen.due) if seen.due is not None and seen.due > await now() else None
 
 
 async def _answer_without_claim(
@@ -347,15 +387,6 @@ async def hold_line(known: Known) -> Known:
     line = await one(LOCK_LINE, Line, line=known.line.id)
     assert line is not None  # a line is never deleted
     return replace(known, line=line)
-
-
-async def _refuse_old_version(known: Known) -> None:
-    """Raise `Conflict` where the schedule changed between the look and the lock: the window may be none any more."""
-    if known.version is None:
-        return
-    in_force = await one(VERSION_IN_FORCE, int, job=known.job.id)
-    if in_force != known.version.number:
-        raise Conflict("the job's schedule changed just now; nothing was run. Try again")
 
 
 async def _end_or_respect_holder(known: Known, run: RunId) -> Busy | None:
