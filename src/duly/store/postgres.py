@@ -202,6 +202,11 @@ def _has_committed(store: PostgresStore, xid: str) -> bool:
         sleep(LOOK_AGAIN_SECONDS)
 
 
+# Behind a pooler in transaction mode the next transaction may be on another connection, which does not know a statement that
+# was prepared here, or knows another client's by that name. So the driver prepares nothing, however often it is repeated.
+PREPARE_NEVER = None
+
+
 # -- the store ----------------------------------------------------------------------------------------------------------
 
 
@@ -320,7 +325,9 @@ class Session:
         self.pid = os.getpid()
         self.owned: OwnedTransaction | None = None
         try:
-            self.connection: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True, application_name="duly")
+            self.connection: psycopg.Connection[Any] = psycopg.connect(
+                url, autocommit=True, application_name="duly", prepare_threshold=PREPARE_NEVER
+            )
         except psycopg.Error as e:
             raise translated(e, name=name) from e
         self.answers = Answers(self.connection, clock_by_hand=clock_by_hand)

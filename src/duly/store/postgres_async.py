@@ -19,6 +19,7 @@ from duly.store.postgres import (
     FATE,
     LOOK_AGAIN_SECONDS,
     NOT_KNOWN,
+    PREPARE_NEVER,
     ROLLED_BACK,
     Past,
     beginning,
@@ -157,7 +158,9 @@ class AsyncPostgresStore:
             connection = self._free.pop()
             if not connection.closed:
                 return connection
-        return await psycopg.AsyncConnection.connect(self.url, autocommit=True, application_name="duly")
+        return await psycopg.AsyncConnection.connect(
+            self.url, autocommit=True, application_name="duly", prepare_threshold=PREPARE_NEVER
+        )
 
     def _keep(self, connection: psycopg.AsyncConnection[Any]) -> None:
         if connection.closed or connection.pgconn.transaction_status != 0 or len(self._free) >= _KEPT:

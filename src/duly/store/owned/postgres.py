@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive
-from duly.store.postgres import Answers, beginning, begun, commit, translated, trusted
+from duly.store.postgres import PREPARE_NEVER, Answers, beginning, begun, commit, translated, trusted
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -118,7 +118,11 @@ class OwnedTransaction:
         self._busy_seconds = store.busy_seconds
         try:
             connection = OwnedConnection.connect(
-                store.url, autocommit=True, application_name="duly run", cursor_factory=OwnedCursor
+                store.url,
+                autocommit=True,
+                application_name="duly run",
+                prepare_threshold=PREPARE_NEVER,
+                cursor_factory=OwnedCursor,
             )
         except psycopg.Error as e:
             raise translated(e, name=store.path) from e

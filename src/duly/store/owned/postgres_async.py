@@ -11,7 +11,7 @@ import psycopg
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive_async
 from duly.store.owned.postgres import CURRENT, refuse_ending, text_of
-from duly.store.postgres import beginning, translated
+from duly.store.postgres import PREPARE_NEVER, beginning, translated
 from duly.store.postgres_async import AsyncAnswers, begin, commit
 
 if TYPE_CHECKING:
@@ -78,7 +78,11 @@ class OwnedTransaction:
         """A connection for one run. Raises `LedgerUnavailable`."""
         try:
             connection = await OwnedConnection.connect(
-                store.url, autocommit=True, application_name="duly run", cursor_factory=OwnedCursor
+                store.url,
+                autocommit=True,
+                application_name="duly run",
+                prepare_threshold=PREPARE_NEVER,
+                cursor_factory=OwnedCursor,
             )
         except psycopg.Error as e:
             raise translated(e, name=store.path) from e
