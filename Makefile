@@ -18,7 +18,7 @@ demo: $(VENV)/installed  ## see it work: workers that race and die, a day done o
 	$(VENV)/bin/duly demo
 
 test: $(VENV)/developed  ## every test, on at most two cores, in random order; what is skipped is said at the end
-	@.ci/debian strace
+	@.ci/debian strace pgbouncer
 	$(VENV)/bin/pytest -q -n auto --maxprocesses=2
 
 lint: $(VENV)/developed  ## layout and habits of the code

@@ -158,6 +158,10 @@ class LedgerCorrupt(LedgerUnavailable):
     """The ledger's file is damaged or not a ledger."""
 
 
+class CommitUnknown(LedgerUnavailable):
+    """The connection was lost at the commit, and the server has started anew since: look in the ledger before you retry."""
+
+
 class LedgerWentBack(LedgerUnavailable):
     """The database has forgotten what this process committed: it was restored, or an older copy took over. Nothing more is
     written from here until somebody says up to when it is whole: `duly db restored --at T`."""

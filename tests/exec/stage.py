@@ -35,9 +35,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": SOURCE, "PYTHONUTF8": "1", **more}
 
 
-def until(holds: Callable[[], object], what: str) -> None:
+def until(holds: Callable[[], object], what: str, *, seconds: float = PATIENCE) -> None:
     """Look again and again until something is true. Only for what cannot tell us itself."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"it never came true: {what}"
         time.sleep(0.002)  # between two looks, not a wait for something to happen

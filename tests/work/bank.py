@@ -68,11 +68,11 @@ def until(come: Callable[[], bool]) -> None:
 
 
 class Worker:
-    """A process of its own that works with the bank's ledger. It says a line at each point where it stops."""
+    """A process of its own that works with a book's ledger. It says a line at each point where it stops."""
 
-    def __init__(self, bank: Bank, script: str, *, python: str = sys.executable) -> None:
+    def __init__(self, book: Book, script: str, *, python: str = sys.executable) -> None:
         self.process = subprocess.Popen(
-            [python, "-W", "error", "-c", PRELUDE + script, bank.path],
+            [python, "-W", "error", "-c", PRELUDE + script, book.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -110,7 +110,7 @@ import sqlite3, sys
 import duly
 
 path = sys.argv[1]
-ledger = duly.sqlite(path)
+ledger = duly.postgres(path) if "://" in path else duly.sqlite(path)
 
 def stop(point):
     print(point, flush=True)

@@ -12,11 +12,11 @@ import re
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, TypeVar, cast
 
 import psycopg
 
-from duly.errors import Conflict, DulyError, LedgerTooNew, LedgerUnavailable, LedgerWentBack
+from duly.errors import CommitUnknown, Conflict, DulyError, LedgerTooNew, LedgerUnavailable, LedgerWentBack
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
 from duly.store.postgres_sql import as_pyformat, clock_sql, spell
@@ -98,8 +98,8 @@ def trusted(sql: str) -> LiteralString:
 # so that the look is after it. The id of the transaction tells what became of it where the reply to its COMMIT is lost.
 _BEGUN = (
     f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); "
-    "select value, pg_current_xact_id()::text, (select value from duly.meta where name = 'epoch') "
-    "from duly.meta where name = 'min_writer'"
+    "select value, pg_current_xact_id()::text, (select value from duly.meta where name = 'epoch'), "
+    "pg_postmaster_start_time()::text from duly.meta where name = 'min_writer'"
 )
 
 
@@ -125,18 +125,30 @@ def beginning(busy_seconds: float, *, durable: bool = True) -> str:
     return f"{begin}; {_BEGUN}" if durable else f"{begin}; set local synchronous_commit = off; {_BEGUN}"
 
 
-def begun(cursor: psycopg.Cursor[Any], past: Past) -> str:
-    """The id of the transaction that `beginning` began.
+class Begun(NamedTuple):
+    """A transaction that was begun: its id, and which start of the server gave it; after a crash ids are given again."""
+
+    xid: str
+    server: str
+
+
+def begun(cursor: psycopg.Cursor[Any], past: Past) -> Begun:
+    """The transaction that `beginning` began.
 
     Raises `LedgerTooNew` where this release may not write, and `LedgerWentBack` where the database was younger before.
     """
     while cursor.nextset():
         pass
-    ((min_writer, xid, epoch),) = cursor.fetchall()
+    return seen_of(cursor.fetchall(), past)
+
+
+def seen_of(rows: list[Any], past: Past) -> Begun:
+    """What a transaction's beginning answered. Raises as `begun`."""
+    ((min_writer, xid, epoch, server),) = rows
     if int(min_writer) > SCHEMA:
         raise LedgerTooNew
     past.check(int(xid), int(epoch))
-    return str(xid)
+    return Begun(xid, server)
 
 
 class Past:
@@ -159,14 +171,14 @@ class Past:
         if xid <= self._committed or epoch < self._epoch:
             raise LedgerWentBack
 
-    def committed(self, xid: str) -> None:
-        """Remember a commit."""
-        self._committed = max(self._committed, int(xid))
+    def committed(self, begun: Begun) -> None:
+        """Remember a commit that was flushed."""
+        self._committed = max(self._committed, int(begun.xid))
 
 
 # -- a reply that is lost ------------------------------------------------------------------------------------------------
 
-FATE: LiteralString = "select pg_xact_status(%s::xid8)"
+FATE: LiteralString = "select pg_xact_status(%s::xid8), pg_postmaster_start_time()::text"
 LOOK_AGAIN_SECONDS = 0.05
 
 ROLLED_BACK = "the connection was lost at the commit, and the transaction was rolled back; try the whole of it again"
@@ -181,48 +193,61 @@ def reply_is_lost(error: psycopg.Error) -> bool:
     return not state or state.startswith("08") or state in ("57P01", "57P02", "57P03")
 
 
-def commit(cursor: psycopg.Cursor[Any], past: Past, xid: str) -> None:
+def commit(cursor: psycopg.Cursor[Any], past: Past, begun: Begun, *, durable: bool = True) -> None:
     """Commit, once. Where the reply is lost, what became of the transaction is looked up on a new connection.
 
-    Raises `Conflict` where it was rolled back, and `LedgerUnavailable` where that cannot be told.
+    Without `durable` the server may forget it in a crash, which then is nothing to wonder about. Raises `Conflict` where it
+    was rolled back, and `CommitUnknown` or `LedgerUnavailable` where that cannot be told.
     """
     try:
         cursor.execute("commit")
     except psycopg.Error as e:
-        settle(cursor.connection, past, xid, e)
-    past.committed(xid)
+        settle(cursor.connection, past, begun, e)
+    if durable:
+        past.committed(begun)
 
 
-def settle(connection: psycopg.Connection[Any], past: Past, xid: str, error: psycopg.Error) -> None:
+def settle(connection: psycopg.Connection[Any], past: Past, begun: Begun, error: psycopg.Error) -> None:
     """After an error at a COMMIT: return where it has committed all the same, else raise what the error means."""
     if not reply_is_lost(error):
         raise error
     psycopg.Connection.close(connection)
-    if not _has_committed(past, xid):
+    if not _has_committed(past, begun):
         raise Conflict(ROLLED_BACK) from error
 
 
-def is_fate(fate: object) -> bool:
-    """Whether a transaction has ended, by its status."""
-    return fate in ("committed", "aborted")
+def fate_of(begun: Begun, row: tuple[Any, ...] | None) -> bool | None:
+    """Whether a transaction has committed; None while that cannot be told. Raises `CommitUnknown`.
+
+    After a crash an id that was not flushed is given to another transaction, whose status says nothing of this one.
+    """
+    status, server = (None, "") if row is None else row
+    if status == "committed" and server != begun.server:
+        raise CommitUnknown
+    return {"committed": True, "aborted": False}.get(status)
 
 
-def _has_committed(past: Past, xid: str) -> bool:
+def _has_committed(past: Past, begun: Begun) -> bool:
     deadline = monotonic() + past.busy_seconds
     while True:
         try:
             with psycopg.connect(past.url, autocommit=True, connect_timeout=2) as connection:
-                row = psycopg.Cursor(connection).execute(FATE, (xid,)).fetchone()
+                row = psycopg.Cursor(connection).execute(FATE, (begun.xid,)).fetchone()
         except psycopg.OperationalError:  # it restarts
             row = None
         except psycopg.DataError:  # an id that is still to come: an older copy of the database stands there now
             return False
-        fate = None if row is None else row[0]
-        if is_fate(fate):
-            return bool(fate == "committed")
+        fate = fate_of(begun, row)
+        if fate is not None:
+            return fate
         if monotonic() >= deadline:
             raise LedgerUnavailable(NOT_KNOWN)
         sleep(LOOK_AGAIN_SECONDS)
+
+
+# Behind a pooler in transaction mode the next transaction may be on another connection, which does not know a statement that
+# was prepared here, or knows another client's by that name. So the driver prepares nothing, however often it is repeated.
+PREPARE_NEVER = None
 
 
 # -- the store ----------------------------------------------------------------------------------------------------------
@@ -280,22 +305,24 @@ class PostgresStore:
         Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
         loss loses nothing.
         """
-        return self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True)
+        return self._run(
+            operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True, durable=durable
+        )
 
-    def _run(self, operation: Operation[T], beginning: str, *, writes: bool) -> T:
+    def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
         try:
             session = self.session
             connection = session.connection
             try:
                 cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row).execute(trusted(beginning))
-                xid = begun(cursor, self.past) if writes else ""
+                began = begun(cursor, self.past) if writes else None
                 result = drive(operation, session.answers)
             except BaseException:
                 if not connection.broken:
                     connection.execute("rollback")
                 raise
-            if writes:
-                commit(psycopg.Cursor(connection), self.past, xid)
+            if began is not None:
+                commit(psycopg.Cursor(connection), self.past, began, durable=durable)
             else:
                 connection.execute("commit")
         except psycopg.Error as e:
@@ -352,7 +379,9 @@ class Session:
         self.pid = os.getpid()
         self.owned: OwnedTransaction | None = None
         try:
-            self.connection: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True, application_name="duly")
+            self.connection: psycopg.Connection[Any] = psycopg.connect(
+                url, autocommit=True, application_name="duly", prepare_threshold=PREPARE_NEVER
+            )
         except psycopg.Error as e:
             raise translated(e, name=name) from e
         self.answers = Answers(self.connection, clock_by_hand=clock_by_hand)

@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
-from duly.errors import Conflict, LedgerTooNew, LedgerUnavailable
+from duly.errors import Conflict, LedgerUnavailable
 from duly.ledger.ask import Ask, drive_async
-from duly.store import BUSY_SECONDS, SCHEMA, refuse_other_versions
+from duly.store import BUSY_SECONDS, refuse_other_versions
 from duly.store.postgres import (
     FATE,
     LOOK_AGAIN_SECONDS,
     NOT_KNOWN,
+    PREPARE_NEVER,
     ROLLED_BACK,
+    Begun,
     Past,
     beginning,
-    is_fate,
+    fate_of,
     redacted,
     render,
     reply_is_lost,
+    seen_of,
     translated,
     trusted,
 )
@@ -78,20 +81,16 @@ class AsyncAnswers:
         return cursor.rowcount if ask.want == "count" else await cursor.fetchall()
 
 
-async def begin(connection: psycopg.AsyncConnection[Any], beginning: str, past: Past) -> str:
-    """Begin a transaction that writes; its id. Raises as `postgres.begun`."""
+async def begin(connection: psycopg.AsyncConnection[Any], beginning: str, past: Past) -> Begun:
+    """Begin a transaction that writes. Raises as `postgres.begun`."""
     cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
     await cursor.execute(trusted(beginning))
     while cursor.nextset():
         pass
-    ((min_writer, xid, epoch),) = await cursor.fetchall()
-    if int(min_writer) > SCHEMA:
-        raise LedgerTooNew
-    past.check(int(xid), int(epoch))
-    return str(xid)
+    return seen_of(await cursor.fetchall(), past)
 
 
-async def commit(connection: psycopg.AsyncConnection[Any], past: Past, xid: str) -> None:
+async def commit(connection: psycopg.AsyncConnection[Any], past: Past, begun: Begun, *, durable: bool = True) -> None:
     """Commit, once; as `postgres.commit`, awaited."""
     try:
         await psycopg.AsyncCursor(connection).execute("commit")
@@ -99,24 +98,25 @@ async def commit(connection: psycopg.AsyncConnection[Any], past: Past, xid: str)
         if not reply_is_lost(e):
             raise
         connection.pgconn.finish()
-        if not await _has_committed(past, xid):
+        if not await _has_committed(past, begun):
             raise Conflict(ROLLED_BACK) from e
-    past.committed(xid)
+    if durable:
+        past.committed(begun)
 
 
-async def _has_committed(past: Past, xid: str) -> bool:
+async def _has_committed(past: Past, begun: Begun) -> bool:
     deadline = monotonic() + past.busy_seconds
     while True:
         try:
             async with await psycopg.AsyncConnection.connect(past.url, autocommit=True, connect_timeout=2) as again:
-                row = await (await psycopg.AsyncCursor(again).execute(FATE, (xid,))).fetchone()
+                row = await (await psycopg.AsyncCursor(again).execute(FATE, (begun.xid,))).fetchone()
         except psycopg.OperationalError:  # it restarts
             row = None
         except psycopg.DataError:  # an id that is still to come: an older copy of the database stands there now
             return False
-        fate = None if row is None else row[0]
-        if is_fate(fate):
-            return bool(fate == "committed")
+        fate = fate_of(begun, row)
+        if fate is not None:
+            return fate
         if monotonic() >= deadline:
             raise LedgerUnavailable(NOT_KNOWN)
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
@@ -159,7 +159,9 @@ class AsyncPostgresStore:
             connection = self._free.pop()
             if not connection.closed:
                 return connection
-        return await psycopg.AsyncConnection.connect(self.url, autocommit=True, application_name="duly")
+        return await psycopg.AsyncConnection.connect(
+            self.url, autocommit=True, application_name="duly", prepare_threshold=PREPARE_NEVER
+        )
 
     def _keep(self, connection: psycopg.AsyncConnection[Any]) -> None:
         if connection.closed or connection.pgconn.transaction_status != 0 or len(self._free) >= _KEPT:
@@ -186,18 +188,20 @@ class AsyncPostgresStore:
 
     async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it, as `PostgresStore.write`."""
-        return await self._run(operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True)
+        return await self._run(
+            operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True, durable=durable
+        )
 
-    async def _run(self, operation: Operation[T], beginning: str, *, writes: bool) -> T:
+    async def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
         connection = None
         try:
             connection = await self.connect()
-            xid = await begin(connection, beginning, self.past) if writes else ""
-            if not writes:
+            began = await begin(connection, beginning, self.past) if writes else None
+            if began is None:
                 await connection.execute(trusted(beginning))
             result = await drive_async(operation, AsyncAnswers(connection, clock_by_hand=self.clock_by_hand))
-            if writes:
-                await commit(connection, self.past, xid)
+            if began is not None:
+                await commit(connection, self.past, began, durable=durable)
             else:
                 await connection.execute("commit")
         except psycopg.Error as e:

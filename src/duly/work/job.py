@@ -199,13 +199,13 @@ class Job(Generic[Tx]):
         """Write down how the attempt ended. A claim that was lost is recorded already, by whoever took it over."""
         if isinstance(error, ClaimLost):
             return
-        ending = contracts.after_failure(
-            terms_of(job, claim),
-            type(error).__qualname__,
-            elapsed=elapsed_since_first(self._store, claim),
-            failures=claim.failures,
-        )
         try:
+            ending = contracts.after_failure(
+                terms_of(job, claim),
+                type(error).__qualname__,
+                elapsed=elapsed_since_first(self._store, claim),
+                failures=claim.failures,
+            )
             if not self._inline:
                 record_ending(self._store, job, claim, ending, error=error_place(error))
                 return

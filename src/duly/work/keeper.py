@@ -35,6 +35,7 @@ class LeaseKeeper:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._hand = 0
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -71,14 +72,12 @@ class LeaseKeeper:
                         self._thread = None
                         return
                     first = min(self._kept.values(), key=lambda kept: kept.renew_at)
-                    with _in_database:
-                        left = first.renew_at - self._now()
+                    left = first.renew_at - self._now()
                     if left > 0:
                         look = LOOK_SECONDS if self._store.clock_by_hand else left / SECOND
                         self._changed.wait(min(look, _LONGEST_WAIT))
                         continue
-                with _in_database:
-                    self._renew(first)
+                self._renew(first)
         finally:
             with _in_database:
                 self._store.close()
@@ -88,11 +87,19 @@ class LeaseKeeper:
 
         One that is set by hand is the ledger's own.
         """
-        return self._store.now() if self._store.clock_by_hand else int(monotonic() * SECOND)
+        if not self._store.clock_by_hand:
+            return int(monotonic() * SECOND)
+        try:
+            with _in_database:
+                self._hand = self._store.now()
+        except DulyError:  # it cannot be reached: as it was
+            pass
+        return self._hand
 
     def _renew(self, kept: _Kept) -> None:
         try:
-            held = self._store.write(renew(kept.claim), busy_seconds=RENEW_SECONDS)
+            with _in_database:
+                held = self._store.write(renew(kept.claim), busy_seconds=RENEW_SECONDS)
         except DulyError:  # not decided: try again soon
             kept.renew_at = self._now() + max(kept.claim.lease // 10, int(LOOK_SECONDS * SECOND))
             return

@@ -8,7 +8,8 @@ import warnings
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from duly.errors import TransactionOwned
+from duly.errors import CommitUnknown, Conflict, TransactionOwned
+from duly.ledger.complete import has_completed
 from duly.ledger.records import Claim
 from duly.ledger.records import Run as Row
 from duly.schedule.keys import RunKey
@@ -16,6 +17,8 @@ from duly.times import SECOND, as_datetime, civil_text
 from duly.work.identity import idempotency_key, uuid_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from duly.ledger.ask import Operation
     from duly.store.protocol import Owned, Store
 
@@ -121,19 +124,28 @@ class Run(RunFacts, Generic[Tx]):
         """Run the completing operation: in the run's own transaction if it was begun, else in one of the ledger's."""
         transaction = self._transaction
         if transaction is None:
-            result = self._store.write(operation)
+            written = self._told(lambda: self._store.write(operation))
             self._over = True
-            return result
+            return written
         if self._over:
             operation.close()
             raise TransactionOwned("this run's transaction has ended, and nothing of it was kept; stop")
         self._over = True
-        result = transaction.complete(operation)
+        result = self._told(lambda: transaction.complete(operation))
         self._transaction = None
         held = time.monotonic() - self._began
         if held * SECOND > self._claim.lease / 3:
             warnings.warn(f"{self.key} held its transaction for {held:.1f} s", LongTransaction, stacklevel=4)
         return result
+
+    def _told(self, complete: Callable[[], T]) -> T:
+        """What completing answers. Where nobody can tell whether its COMMIT came, the ledger is asked for the completion."""
+        try:
+            return complete()
+        except CommitUnknown as e:
+            if not self._store.read(has_completed(self._claim)):
+                raise Conflict("the connection was lost at the commit, and nothing of it was kept; try again") from e
+            return None  # type: ignore[return-value]  # completing answers nothing
 
     def _owns(self, tx: object) -> bool:
         """Whether this is the run's own transaction, now open."""

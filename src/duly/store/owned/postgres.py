@@ -17,7 +17,19 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive
-from duly.store.postgres import Answers, beginning, begun, commit, is_refusal, settle, together, translated, trusted
+from duly.store.postgres import (
+    PREPARE_NEVER,
+    Answers,
+    Begun,
+    beginning,
+    begun,
+    commit,
+    is_refusal,
+    settle,
+    together,
+    translated,
+    trusted,
+)
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -120,14 +132,18 @@ class OwnedTransaction:
         self._busy_seconds = store.busy_seconds
         try:
             connection = OwnedConnection.connect(
-                store.url, autocommit=True, application_name="duly run", cursor_factory=OwnedCursor
+                store.url,
+                autocommit=True,
+                application_name="duly run",
+                prepare_threshold=PREPARE_NEVER,
+                cursor_factory=OwnedCursor,
             )
         except psycopg.Error as e:
             raise translated(e, name=store.path) from e
         connection._owner_pid = os.getpid()
         self._connection = connection
         self._answers = Answers(connection, clock_by_hand=store.clock_by_hand)
-        self._begun: str | None = None
+        self._begun: Begun | None = None
 
     @property
     def connection(self) -> OwnedConnection:
@@ -166,6 +182,8 @@ class OwnedTransaction:
         assert self._begun is not None
         try:
             commit(self._cursor(), self._past, self._begun)
+        except psycopg.IntegrityError:  # a constraint of the user's, judged here
+            raise
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         finally:
@@ -181,7 +199,7 @@ class OwnedTransaction:
             operation.close()
             self.abandon()
 
-    def _complete(self, operation: Operation[T], xid: str) -> T:
+    def _complete(self, operation: Operation[T], began: Begun) -> T:
         """The look whether it is still the same transaction, the completion and the COMMIT, sent together: one wait.
 
         An error of an earlier one ends the transaction, and the COMMIT behind it is skipped (I2).
@@ -189,7 +207,7 @@ class OwnedTransaction:
         sent: list[T] = []
         try:
             with together(self._connection):
-                self._cursor().execute(STILL_THE_SAME, (xid,))
+                self._cursor().execute(STILL_THE_SAME, (began.xid,))
                 sent.append(drive(operation, self._answers))
                 self._cursor().execute("commit")
         except psycopg.errors.DivisionByZero as e:
@@ -201,13 +219,13 @@ class OwnedTransaction:
         except psycopg.Error as e:
             if not sent:
                 raise translated(e, name=self._name) from e
-            self._settle(xid, e)
-        self._past.committed(xid)
+            self._settle(began, e)
+        self._past.committed(began)
         return sent[0]
 
-    def _settle(self, xid: str, error: psycopg.Error) -> None:
+    def _settle(self, began: Begun, error: psycopg.Error) -> None:
         try:
-            settle(self._connection, self._past, xid, error)
+            settle(self._connection, self._past, began, error)
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
 

@@ -11,7 +11,7 @@ import psycopg
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive_async
 from duly.store.owned.postgres import CURRENT, refuse_ending, text_of
-from duly.store.postgres import beginning, translated
+from duly.store.postgres import PREPARE_NEVER, Begun, beginning, translated
 from duly.store.postgres_async import AsyncAnswers, begin, commit
 
 if TYPE_CHECKING:
@@ -71,14 +71,18 @@ class OwnedTransaction:
         self._busy_seconds = store.busy_seconds
         self._connection = connection
         self._answers = AsyncAnswers(connection, clock_by_hand=store.clock_by_hand)
-        self._begun: str | None = None
+        self._begun: Begun | None = None
 
     @classmethod
     async def open(cls, store: AsyncPostgresStore) -> OwnedTransaction:
         """A connection for one run. Raises `LedgerUnavailable`."""
         try:
             connection = await OwnedConnection.connect(
-                store.url, autocommit=True, application_name="duly run", cursor_factory=OwnedCursor
+                store.url,
+                autocommit=True,
+                application_name="duly run",
+                prepare_threshold=PREPARE_NEVER,
+                cursor_factory=OwnedCursor,
             )
         except psycopg.Error as e:
             raise translated(e, name=store.path) from e
@@ -136,7 +140,8 @@ class OwnedTransaction:
         """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
         try:
             self._connection.check("")
-            if await self._current() != self._begun:
+            assert self._begun is not None
+            if await self._current() != self._begun.xid:
                 raise TransactionOwned("the run's transaction was ended and another one begun; nothing more is kept")
             result = await self.drive(operation)
             await self._commit()

@@ -6,7 +6,8 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from duly.errors import TransactionOwned
+from duly.errors import CommitUnknown, Conflict, TransactionOwned
+from duly.ledger.complete import has_completed
 from duly.ledger.records import Claim
 from duly.ledger.records import Run as Row
 from duly.schedule.keys import RunKey
@@ -15,6 +16,8 @@ from duly.work.aio.awaited import Awaited, undivided
 from duly.work.run import LongTransaction, RunFacts
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from duly.ledger.ask import Operation
     from duly.store.protocol import AsyncOwned, AsyncStore
 
@@ -70,15 +73,24 @@ class Run(RunFacts, Generic[Tx]):
             raise TransactionOwned("this run's transaction has ended, and nothing of it was kept; stop")
         transaction = self._transaction
         if transaction is None:
-            written = await self._store.write(operation)
+            written = await self._told(self._store.write(operation))
             self._over = True
             return written
         self._transaction, self._over = None, True
-        result = await transaction.complete(operation)
+        result = await self._told(transaction.complete(operation))
         held = time.monotonic() - self._began
         if held * SECOND > self._claim.lease / 3:
             warnings.warn(f"{self.key} held its transaction for {held:.1f} s", LongTransaction, stacklevel=4)
         return result
+
+    async def _told(self, completing: Awaitable[T]) -> T:
+        """What completing answers; as `duly.Run`'s."""
+        try:
+            return await completing
+        except CommitUnknown as e:
+            if not await self._store.read(has_completed(self._claim)):
+                raise Conflict("the connection was lost at the commit, and nothing of it was kept; try again") from e
+            return None  # type: ignore[return-value]  # completing answers nothing
 
     def _owns(self, tx: object) -> bool:
         """Whether this is the run's own transaction, now open."""
