@@ -179,11 +179,6 @@ def test_a_claim_may_be_lost_in_a_crash_and_its_effect_is_not_doubled(forgetful:
     worker.kill()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="ids of transactions whose log was not flushed are given out again after a crash: who made a claim that was lost "
-    "takes that for a ledger that went back in time, and refuses to write for ever (store.postgres.Past)",
-)
 def test_who_lost_such_a_claim_works_on(forgetful: Account, cluster: Cluster) -> None:
     """What nobody asked to be flushed was not promised: a ledger that forgets it has not gone back in time."""
     worker = claimed_and_forgotten(forgetful, cluster)
@@ -205,15 +200,19 @@ def test_who_lost_such_a_claim_works_on(forgetful: Account, cluster: Cluster) ->
 # -- a completion that was not flushed ----------------------------------------------------------------------------------
 
 STOPPING_COMMIT = """
+import psycopg
 import duly.store.owned.postgres as owned
 
-commit = owned.commit
+class StoppingCursor(psycopg.Cursor):
+    def execute(self, query, *settings, **named):
+        if query == "commit":
+            stop("before the commit")
+        return super().execute(query, *settings, **named)
 
-def stopping_commit(cursor, store, xid):
-    stop("before the commit")
-    commit(cursor, store, xid)
+def stopping_cursor(transaction):
+    return StoppingCursor(transaction._connection, row_factory=psycopg.rows.tuple_row)
 
-owned.commit = stopping_commit
+owned.OwnedTransaction._cursor = stopping_cursor
 """
 
 
@@ -248,11 +247,6 @@ def test_a_completion_that_did_not_commit_in_a_crash_is_told_as_rolled_back(
     worker.kill()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the fate of a lost COMMIT is looked up by the transaction's id alone, and after a crash that id may be another "
-    "transaction's, which did commit: success is told for what is not there (store.postgres._has_committed)",
-)
 def test_it_is_not_told_as_done_because_another_transaction_has_its_id_now(
     forgetful: Account, cluster: Cluster
 ) -> None:
@@ -329,11 +323,6 @@ def in_the_middle(account: Account, then: str) -> Worker:
     return worker
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the lease keeper asks the ledger for the time outside of what it catches: the first lost connection ends its "
-    "thread, and a healthy attempt is renewed no more (work.keeper.LeaseKeeper._work)",
-)
 def test_a_lease_is_kept_across_a_restart_of_the_server(forgetful: Account, cluster: Cluster) -> None:
     worker = in_the_middle(forgetful, then="pass")
     forgetful.close()
@@ -352,11 +341,6 @@ def renewed(account: Account) -> bool:
     return bool(account.book.rows("select 1 from duly_renewal where until > ?", account.clock.now() + 30_000_000))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="how long an attempt took is asked of the ledger outside of what is caught: a job's own exception is lost where "
-    "the ledger cannot be reached (work.job.Job._record)",
-)
 def test_a_jobs_own_exception_is_raised_where_the_ledger_cannot_be_told_of_it(
     forgetful: Account, cluster: Cluster
 ) -> None:

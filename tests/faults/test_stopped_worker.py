@@ -142,15 +142,19 @@ def test_on_postgres_the_locks_of_the_stopped_one_are_told_as_locks(on_postgres:
 
 STOPPING_COMMIT = (
     """
+import psycopg
 import duly.store.owned.postgres as owned
 
-commit = owned.commit
+class StoppingCursor(psycopg.Cursor):
+    def execute(self, query, *settings, **named):
+        if query == "commit":
+            stop("before the commit")
+        return super().execute(query, *settings, **named)
 
-def stopping_commit(*settings):
-    stop("before the commit")
-    commit(*settings)
+def stopping_cursor(transaction):
+    return StoppingCursor(transaction._connection, row_factory=psycopg.rows.tuple_row)
 
-owned.commit = stopping_commit
+owned.OwnedTransaction._cursor = stopping_cursor
 """
     + CREDIT
     + CREDIT_AND_SAY

@@ -74,11 +74,6 @@ def test_a_backend_ended_between_effect_and_completion_leaves_neither(on_postgre
     assert on_postgres.days == [DAY]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a completion that is given up before its first statement is not closed: the interpreter warns of it, at whatever "
-    "comes next (store.owned.postgres.OwnedTransaction.complete)",
-)
 def test_a_completion_that_could_not_be_tried_leaves_no_warning(on_postgres: Account) -> None:
     def cut_off(run: duly.Run[Any]) -> None:
         credit_in(run)
@@ -312,11 +307,6 @@ def test_a_roles_isolation_is_not_the_ledgers(on_postgres: Account) -> None:
 # -- refusals that come with the COMMIT ---------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="every error of a COMMIT is translated as one of the ledger: a constraint of the job's own tables that is judged "
-    "there is told as LedgerUnavailable: cannot be reached (23505) (store.owned.postgres.OwnedTransaction.commit)",
-)
 def test_a_constraint_that_is_judged_at_the_commit_is_the_jobs_own_failure(on_postgres: Account) -> None:
     on_postgres.book.amend("alter table credited add unique (day) deferrable initially deferred")
 
