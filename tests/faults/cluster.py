@@ -21,6 +21,7 @@ import pytest
 
 from tests.servers import Server
 
+ROOM = 1 << 30
 PLAIN_USERS = ("postgres", "nobody")
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -28,6 +29,8 @@ SETTINGS = {
     "fsync": "off",  # processes die here, never the machine
     "shared_buffers": "16MB",
     "max_connections": "40",
+    "min_wal_size": "2MB",
+    "max_wal_size": "16MB",
 }
 
 
@@ -57,10 +60,17 @@ def run_as(user: str | None, words: Sequence[str | Path], folder: Path) -> None:
         assert ended.returncode == 0, f"{words}\n{said.read()}"
 
 
+def place_in_memory() -> Path | None:
+    """Where files are kept in memory, if there is much room: the thousand files of a server are copied often."""
+    place = Path("/dev/shm")
+    roomy = os.access(place, os.W_OK) and shutil.disk_usage(place).free > ROOM
+    return place if roomy else None
+
+
 @contextmanager
 def folder_of(user: str | None) -> Iterator[Path]:
     """A folder that belongs to a user, and is removed in the end."""
-    folder = Path(tempfile.mkdtemp(prefix="duly-faults-"))
+    folder = Path(tempfile.mkdtemp(prefix="duly-faults-", dir=place_in_memory()))
     try:
         if user is not None:
             shutil.chown(folder, user)
@@ -103,7 +113,20 @@ class Cluster:
 
     def make(self) -> None:
         """Make the data of a new server."""
-        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        self._run(
+            "initdb",
+            "-D",
+            self.data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--wal-segsize=1",
+        )
 
     def start(self, **settings: str) -> None:
         """Start it, and wait until it answers."""
