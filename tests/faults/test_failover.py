@@ -123,11 +123,6 @@ def test_who_was_there_writes_nothing_more_until_somebody_says_what_is_whole(sit
     assert site.charged == ["2026-10-04", *CHARGED]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="every write that is refused uses up an id of a transaction: after as many as were forgotten the process takes the "
-    "older copy for its own past, and goes on (store.postgres.Past.check)",
-)
 def test_asking_again_and_again_does_not_make_it_whole(site: Site) -> None:
     worked_since_the_copy(site)
     site.fail_over()

@@ -163,12 +163,15 @@ class Past:
         self.busy_seconds = busy_seconds
         self._committed = 0
         self._epoch = 0
+        self._went_back = False
 
     def check(self, xid: int, epoch: int) -> None:
         """Raise `LedgerWentBack` for a transaction that began now and should have come earlier."""
         if epoch > self._epoch:  # somebody has said what became of what was forgotten
-            self._epoch, self._committed = epoch, 0
-        if xid <= self._committed or epoch < self._epoch:
+            self._epoch, self._committed, self._went_back = epoch, 0, False
+        # It stays so: each try uses up an id, and the database would seem young enough again after some.
+        self._went_back = self._went_back or xid <= self._committed or epoch < self._epoch
+        if self._went_back:
             raise LedgerWentBack
 
     def committed(self, begun: Begun) -> None:
