@@ -20,7 +20,7 @@ from duly.errors import Conflict, DulyError, LedgerTooNew, LedgerUnavailable, Le
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
 from duly.store.postgres_sql import as_pyformat, clock_sql, spell
-from duly.store.sqlstate import meaning_of
+from duly.store.sqlstate import leaves_open, meaning_of
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -176,9 +176,8 @@ NOT_KNOWN = (
 
 
 def reply_is_lost(error: psycopg.Error) -> bool:
-    """Whether an error at a COMMIT leaves open what became of it: no code, a lost connection (08), a server that stops."""
-    state = error.sqlstate or ""
-    return not state or state.startswith("08") or state in ("57P01", "57P02", "57P03")
+    """Whether an error at a COMMIT leaves open what became of it."""
+    return leaves_open(error.sqlstate or "")
 
 
 def commit(cursor: psycopg.Cursor[Any], past: Past, xid: str) -> None:
@@ -198,7 +197,7 @@ def settle(connection: psycopg.Connection[Any], past: Past, xid: str, error: psy
     if not reply_is_lost(error):
         raise error
     psycopg.Connection.close(connection)
-    if not _has_committed(past, xid):
+    if not has_committed(past, xid):
         raise Conflict(ROLLED_BACK) from error
 
 
@@ -207,7 +206,8 @@ def is_fate(fate: object) -> bool:
     return fate in ("committed", "aborted")
 
 
-def _has_committed(past: Past, xid: str) -> bool:
+def has_committed(past: Past, xid: str) -> bool:
+    """Whether a transaction has committed, asked on a new connection. Raises `LedgerUnavailable` where it cannot be told."""
     deadline = monotonic() + past.busy_seconds
     while True:
         try:
