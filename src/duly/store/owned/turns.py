@@ -166,7 +166,9 @@ class SqliteTurn:
         return driver.in_transaction
 
     def is_same(self, fetch: Fetch) -> bool:
-        return True  # it was looked before each statement whether it had ended: no statement can have begun another
+        # Looked at before each statement, which therefore begins no other. SQLite gives a transaction no name: one that the
+        # driver itself ended and began, behind the library's back, cannot be told from it.
+        return True
 
     def ends(self, sql: str) -> bool:
         return statement_ends_transaction(sql)
