@@ -15,7 +15,8 @@ COMMIT_IN_PARTS = b"\x00commit\x00"  # Parse: an unnamed statement
 class Proxy:
     """Carries bytes between clients and a server, and cuts one connection at the COMMIT that it is told of."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *commits: bytes) -> None:
+        self._commits = commits or (COMMIT, COMMIT_IN_PARTS)
         parts = urlsplit(url)
         self._server = (parts.hostname or "127.0.0.1", parts.port or 5432)
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -55,7 +56,7 @@ class Proxy:
             while block := source.recv(65536):
                 if to_server:
                     self.waits += spoken.questions(block)
-                if to_server and (COMMIT in block or COMMIT_IN_PARTS in block):
+                if to_server and any(commit in block for commit in self._commits):
                     self.commits += 1
                     if self.commits == self._cut_before:
                         self._cut_before = 0

@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from duly.work.ledger import sqlite as sqlite
     from duly.work.run import Run as Run
     from duly.work.run import Window as Window
+    from duly.work.typed import django as django
+    from duly.work.typed import sqlalchemy as sqlalchemy
 
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError LedgerBusy LedgerCorrupt LedgerTooNew LedgerUnavailable "
@@ -87,6 +89,7 @@ _HOMES = {
     "duly.work.job": "Job",
     "duly.work.ledger": "Ledger once postgres sqlite",
     "duly.work.run": "Run Window",
+    "duly.work.typed": "django sqlalchemy",
 }
 
 

@@ -49,7 +49,10 @@ def test_a_program_commits_its_effect_and_its_completion(title: str, tmp_path: P
     connection.close()
 
 
-@pytest.mark.parametrize("title", ["psycopg", "asyncpg", "SQLAlchemy", "A Session", "Django"])
+BY_LIBRARY = ["Jobs that write through SQLAlchemy", "Jobs that write through Django"]
+
+
+@pytest.mark.parametrize("title", ["psycopg", "asyncpg", "SQLAlchemy", "A Session", "Django", *BY_LIBRARY])
 def test_on_postgres_it_is_the_same_program(title: str, tmp_path: Path, server: Server) -> None:
     url = server.new_database()
     postgres.create(url)

@@ -20,7 +20,7 @@ from duly.errors import CommitUnknown, Conflict, DulyError, LedgerTooNew, Ledger
 from duly.ledger.ask import Ask, Statement, drive
 from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
 from duly.store.postgres_sql import as_pyformat, clock_sql, spell
-from duly.store.sqlstate import meaning_of
+from duly.store.sqlstate import leaves_open, meaning_of
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -96,11 +96,11 @@ def trusted(sql: str) -> LiteralString:
 
 # The end of what begins a transaction that writes. A ledger may be migrated under a running process: the lock is taken first,
 # so that the look is after it. The id of the transaction tells what became of it where the reply to its COMMIT is lost.
-_BEGUN = (
-    f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); "
+SEEN = (
     "select value, pg_current_xact_id()::text, (select value from duly.meta where name = 'epoch'), "
     "pg_postmaster_start_time()::text from duly.meta where name = 'min_writer'"
 )
+_BEGUN = f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); {SEEN}"
 
 
 def together(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:
@@ -191,9 +191,8 @@ NOT_KNOWN = (
 
 
 def reply_is_lost(error: psycopg.Error) -> bool:
-    """Whether an error at a COMMIT leaves open what became of it: no code, a lost connection (08), a server that stops."""
-    state = error.sqlstate or ""
-    return not state or state.startswith("08") or state in ("57P01", "57P02", "57P03")
+    """Whether an error at a COMMIT leaves open what became of it."""
+    return leaves_open(error.sqlstate or "")
 
 
 def commit(cursor: psycopg.Cursor[Any], past: Past, begun: Begun, *, durable: bool = True) -> None:
@@ -215,7 +214,7 @@ def settle(connection: psycopg.Connection[Any], past: Past, begun: Begun, error:
     if not reply_is_lost(error):
         raise error
     psycopg.Connection.close(connection)
-    if not _has_committed(past, begun):
+    if not has_committed(past, begun):
         raise Conflict(ROLLED_BACK) from error
 
 
@@ -230,7 +229,8 @@ def fate_of(begun: Begun, row: tuple[Any, ...] | None) -> bool | None:
     return {"committed": True, "aborted": False}.get(status)
 
 
-def _has_committed(past: Past, begun: Begun) -> bool:
+def has_committed(past: Past, begun: Begun) -> bool:
+    """Whether a transaction has committed, asked on a new connection. Raises `CommitUnknown` or `LedgerUnavailable`."""
     deadline = monotonic() + past.busy_seconds
     while True:
         try:

@@ -53,11 +53,22 @@ class AsyncOwned(Protocol):
 class Store(Protocol):
     """One ledger that is open. Each thread that uses it gets a connection of its own."""
 
-    path: str  # how the ledger is named to people: a file, or a URL without its password
-    busy_seconds: float  # how long a write waits for its turn
-    namespace: str
-    ledger_id: str
-    clock_by_hand: bool
+    @property
+    def path(self) -> str:
+        """How the ledger is named to people: a file, or a URL without its password."""
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long a write waits for its turn."""
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def ledger_id(self) -> str: ...
+
+    @property
+    def clock_by_hand(self) -> bool: ...
 
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""

@@ -42,3 +42,8 @@ def meaning_of(state: str, *, name: str, kind: str = "") -> DulyError:
     if state in _DAMAGED:
         return LedgerCorrupt(f"the ledger {name} is damaged ({state})")
     return LedgerUnavailable(f"the ledger {name} cannot be reached ({state or kind})")
+
+
+def leaves_open(state: str) -> bool:
+    """Whether an error at a COMMIT leaves open what became of it: no code, a lost connection (08), a server that stops."""
+    return not state or state.startswith("08") or state in ("57P01", "57P02", "57P03")

@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive
+from duly.store.owned.words import ends_transaction
 from duly.store.postgres import (
     PREPARE_NEVER,
     Answers,
@@ -40,8 +41,6 @@ T = TypeVar("T")
 # Where the transaction is another one, the error ends that one too.
 STILL_THE_SAME: LiteralString = "select 1 / (pg_current_xact_id() = %s::xid8)::int"
 CURRENT: LiteralString = "select pg_current_xact_id()::text"
-
-_ENDING = frozenset(("abort", "begin", "commit", "end", "rollback", "start"))
 
 
 class OwnedCursor(psycopg.Cursor[Any]):
@@ -95,7 +94,7 @@ def refuse_ending(
         raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
     if connection.info.transaction_status == TransactionStatus.IDLE:
         raise TransactionOwned("the run's transaction has ended; nothing of it is kept. Stop")
-    if _ends_transaction(text):
+    if ends_transaction(text):
         raise TransactionOwned
 
 
@@ -104,23 +103,6 @@ def text_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], 
     if isinstance(query, sql.Composable):
         return query.as_string(connection)
     return query.decode(errors="replace") if isinstance(query, bytes) else str(query)
-
-
-def _ends_transaction(text: str) -> bool:
-    """Whether a statement would end or begin a transaction, by its first words. Pure; `rollback to` a savepoint does not."""
-    return any(_ends(_words(statement)) for statement in text.split(";"))
-
-
-def _words(statement: str) -> list[str]:
-    """The first words, in lower case, after blanks and line comments."""
-    lines = [line for line in statement.lower().splitlines() if not line.lstrip().startswith("--")]
-    return " ".join(lines).split()[:4]
-
-
-def _ends(words: list[str]) -> bool:
-    if words[:1] == ["rollback"]:
-        return "to" not in words
-    return words[:1] in [[word] for word in _ENDING] or words[:2] == ["prepare", "transaction"]
 
 
 class OwnedTransaction:

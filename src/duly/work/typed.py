@@ -1,0 +1,115 @@
+"""Ledgers whose `run.tx` is the user's own kind of connection: of SQLAlchemy or Django."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from duly.errors import Misuse
+from duly.store import BUSY_SECONDS
+from duly.store.typed import TypedStore, beside, in_file
+from duly.work.ledger import Ledger
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.orm import Session, sessionmaker
+
+    from duly.store.owned.sqlalchemy import Lend
+    from duly.store.typed import Kept
+
+S = TypeVar("S", bound="Session")
+
+
+@overload
+def sqlalchemy(source: Engine, *, busy_seconds: float = BUSY_SECONDS) -> Ledger[Connection]: ...
+
+
+@overload
+def sqlalchemy(source: sessionmaker[S], *, busy_seconds: float = BUSY_SECONDS) -> Ledger[S]: ...
+
+
+def sqlalchemy(source: Engine | sessionmaker[Any], *, busy_seconds: float = BUSY_SECONDS) -> Ledger[Any]:
+    """Open the ledger in the database of an engine (extra `sqlalchemy`): SQLite, or PostgreSQL by psycopg or psycopg2.
+
+    Given an `Engine`, `run.tx` is a `Connection` of it; given a `sessionmaker`, a `Session` of the maker's class, flushed
+    before the completion. duly's own short transactions use a connection of its own. On SQLite the ledger is made if it is
+    not there, on PostgreSQL by `duly db create`. Raises `Misuse` for another database, and as `duly.sqlite`, `duly.postgres`.
+    """
+    from duly.store.owned.sqlalchemy import ThroughSqlalchemy
+
+    engine, lend = _engine_and_lend(source)
+    store = TypedStore(
+        lambda: _ledger_of_engine(engine, busy_seconds), lambda guard, turn: ThroughSqlalchemy(engine, guard, lend)
+    )
+    _ = store.ledger  # whoever is wrong hears it now
+    return Ledger(store)
+
+
+def _engine_and_lend(source: object) -> tuple[Engine, Lend]:
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import sessionmaker
+
+    from duly.store.owned.sqlalchemy import itself, sessions_of
+
+    if isinstance(source, Engine):
+        return source, itself
+    if not isinstance(source, sessionmaker):
+        raise Misuse(f"source: give an Engine or a sessionmaker of SQLAlchemy, not a {type(source).__name__}")
+    engine = source.kw.get("bind")
+    if not isinstance(engine, Engine) or source.kw.get("binds") or source.kw.get("twophase"):
+        raise Misuse(
+            "source: the sessionmaker has to be bound to one engine, sessionmaker(engine): run.tx commits in one database"
+        )
+    return engine, sessions_of(source)
+
+
+def _ledger_of_engine(engine: Engine, busy_seconds: float) -> Kept:
+    """The ledger where the engine's connections go."""
+    if engine.dialect.name not in ("postgresql", "sqlite"):
+        raise Misuse(f"source: a ledger lies in PostgreSQL or SQLite, not in {engine.dialect.name}")
+    if engine.dialect.is_async:
+        raise Misuse(f"source: {engine.driver} is awaited; give an engine of a driver that is not, as psycopg")
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            databases = connection.exec_driver_sql("pragma database_list").fetchall()
+            return in_file(_main_file(databases), busy_seconds=busy_seconds)
+        driver = connection.connection.driver_connection
+        assert driver is not None  # it is open
+        if engine.dialect.detect_autocommit_setting(driver):
+            raise Misuse("source: the engine commits each statement by itself (AUTOCOMMIT); give one that does not")
+        _, asked = engine.dialect.create_connect_args(engine.url)
+        return beside(driver, asked, busy_seconds=busy_seconds)
+
+
+def django(alias: str = "default", *, busy_seconds: float = BUSY_SECONDS) -> Ledger[BaseDatabaseWrapper]:
+    """The ledger in a database of Django's settings (extra `django`): PostgreSQL or SQLite.
+
+    `run.tx` is `connections[alias]` inside an `atomic` block that duly enters when it is first read, and leaves with the
+    completion: the ORM works on that alias as ever. Nothing is looked at before the first use, so that a module of a project
+    may call this while the project is loading. What the first use raises: `Misuse`, and as `duly.sqlite`, `duly.postgres`.
+    """
+    from duly.store.owned.django import ThroughDjango
+
+    return Ledger(
+        TypedStore(lambda: _ledger_of_alias(alias, busy_seconds), lambda guard, turn: ThroughDjango(alias, guard, turn))
+    )
+
+
+def _ledger_of_alias(alias: str, busy_seconds: float) -> Kept:
+    """The ledger where the alias's connections go."""
+    from django.db import connections
+
+    connection: Any = connections[alias]
+    if connection.vendor not in ("postgresql", "sqlite"):
+        raise Misuse(f"alias: a ledger lies in PostgreSQL or SQLite, not in {connection.vendor}")
+    connection.ensure_connection()
+    if connection.vendor == "postgresql":
+        return beside(connection.connection, connection.get_connection_params(), busy_seconds=busy_seconds)
+    with connection.cursor() as cursor:
+        cursor.execute("pragma database_list")
+        return in_file(_main_file(cursor.fetchall()), busy_seconds=busy_seconds)
+
+
+def _main_file(databases: Any) -> str:
+    """The file of the main database, by `pragma database_list`; empty for one in memory."""
+    return next((file or "" for _, name, file in databases if name == "main"), "")
