@@ -249,8 +249,21 @@ def has_committed(past: Past, begun: Begun) -> bool:
 
 
 # Behind a pooler in transaction mode the next transaction may be on another connection, which does not know a statement that
-# was prepared here, or knows another client's by that name. So the driver prepares nothing, however often it is repeated.
+# was prepared here, or knows another client's by that name. There the driver prepares nothing, however often it is repeated.
 PREPARE_NEVER = None
+PREPARE_AFTER = 5  # psycopg's own default
+
+
+def threshold_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], backend: str) -> int | None:
+    """After how many uses the driver may prepare a statement, None for never.
+
+    `backend` is the process that answered. A pooler makes up the one that it tells a client of when that connects.
+    """
+    return PREPARE_AFTER if str(connection.info.backend_pid) == backend else PREPARE_NEVER
+
+
+# The facts of a ledger, and who answered.
+FACTS: LiteralString = "select name, value from duly.meta union all select 'backend', pg_backend_pid()::text"
 
 
 # -- the store ----------------------------------------------------------------------------------------------------------
@@ -274,19 +287,22 @@ class PostgresStore:
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
         refuse_other_versions(facts, name=self.path)
+        self.prepare_threshold = threshold_of(self.session.connection, facts["backend"])
+        self.session.connection.prepare_threshold = self.prepare_threshold
         self.ledger_id = facts["ledger_id"]
         self.namespace = facts["namespace"]
         self.clock_by_hand = facts["clock"] == "hand"
         self.session.answers = Answers(self.session.connection, clock_by_hand=self.clock_by_hand)
 
     clock_by_hand = False
+    prepare_threshold: int | None = PREPARE_NEVER  # until it is known who answers
 
     @property
     def session(self) -> Session:
         """This thread's session, opened when it is first asked for, anew in a forked child or when it is broken."""
         session: Session | None = getattr(self._sessions, "session", None)
         if session is None or session.pid != os.getpid() or session.connection.broken or session.connection.closed:
-            session = self._sessions.session = Session(self.url, self.path, clock_by_hand=self.clock_by_hand)
+            session = self._sessions.session = Session(self)
         return session
 
     def read(self, operation: Operation[T]) -> T:
@@ -378,16 +394,16 @@ class PostgresStore:
 class Session:
     """One thread's connection to the ledger."""
 
-    def __init__(self, url: str, name: str, *, clock_by_hand: bool) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self.pid = os.getpid()
         self.owned: OwnedTransaction | None = None
         try:
             self.connection: psycopg.Connection[Any] = psycopg.connect(
-                url, autocommit=True, application_name="duly", prepare_threshold=PREPARE_NEVER
+                store.url, autocommit=True, application_name="duly", prepare_threshold=store.prepare_threshold
             )
         except psycopg.Error as e:
-            raise translated(e, name=name) from e
-        self.answers = Answers(self.connection, clock_by_hand=clock_by_hand)
+            raise translated(e, name=store.path) from e
+        self.answers = Answers(self.connection, clock_by_hand=store.clock_by_hand)
 
     def __del__(self) -> None:
         if self.pid == os.getpid() and hasattr(self, "connection"):
@@ -401,6 +417,9 @@ class Session:
 
 
 def facts_of(connection: psycopg.Connection[Any]) -> dict[str, str]:
-    """The facts of a ledger: schema, min_writer, ledger_id, namespace, clock. Raises an error of psycopg without one."""
+    """The facts of a ledger (schema, min_writer, ledger_id, namespace, clock) and the process that answered.
+
+    Raises an error of psycopg without a ledger.
+    """
     cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
-    return dict(cursor.execute("select name, value from duly.meta").fetchall())
+    return dict(cursor.execute(FACTS).fetchall())

@@ -16,6 +16,7 @@ from duly.errors import Conflict, LedgerUnavailable
 from duly.ledger.ask import Ask, drive_async
 from duly.store import BUSY_SECONDS, refuse_other_versions
 from duly.store.postgres import (
+    FACTS,
     FATE,
     LOOK_AGAIN_SECONDS,
     NOT_KNOWN,
@@ -29,6 +30,7 @@ from duly.store.postgres import (
     render,
     reply_is_lost,
     seen_of,
+    threshold_of,
     translated,
     trusted,
 )
@@ -133,6 +135,7 @@ class AsyncPostgresStore:
         self.path = redacted(url)
         self.busy_seconds = busy_seconds
         self.past = Past(url, busy_seconds)
+        self.prepare_threshold: int | None = PREPARE_NEVER  # until it is known who answers
         self.clock_by_hand = False
         self.ledger_id = self.namespace = ""
         self._free: list[psycopg.AsyncConnection[Any]] = []
@@ -144,8 +147,9 @@ class AsyncPostgresStore:
         try:
             connection = await self.connect()
             cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
-            await cursor.execute("select name, value from duly.meta")
+            await cursor.execute(FACTS)
             facts: dict[str, str] = dict(await cursor.fetchall())
+            connection.prepare_threshold = self.prepare_threshold = threshold_of(connection, facts["backend"])
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
         self._keep(connection)
@@ -160,7 +164,7 @@ class AsyncPostgresStore:
             if not connection.closed:
                 return connection
         return await psycopg.AsyncConnection.connect(
-            self.url, autocommit=True, application_name="duly", prepare_threshold=PREPARE_NEVER
+            self.url, autocommit=True, application_name="duly", prepare_threshold=self.prepare_threshold
         )
 
     def _keep(self, connection: psycopg.AsyncConnection[Any]) -> None:

@@ -19,7 +19,6 @@ from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive
 from duly.store.owned.words import ends_transaction
 from duly.store.postgres import (
-    PREPARE_NEVER,
     Answers,
     Begun,
     beginning,
@@ -117,7 +116,7 @@ class OwnedTransaction:
                 store.url,
                 autocommit=True,
                 application_name="duly run",
-                prepare_threshold=PREPARE_NEVER,
+                prepare_threshold=store.prepare_threshold,
                 cursor_factory=OwnedCursor,
             )
         except psycopg.Error as e:

@@ -11,7 +11,7 @@ import psycopg
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive_async
 from duly.store.owned.postgres import CURRENT, refuse_ending, text_of
-from duly.store.postgres import PREPARE_NEVER, Begun, beginning, translated
+from duly.store.postgres import Begun, beginning, translated
 from duly.store.postgres_async import AsyncAnswers, begin, commit
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class OwnedTransaction:
                 store.url,
                 autocommit=True,
                 application_name="duly run",
-                prepare_threshold=PREPARE_NEVER,
+                prepare_threshold=store.prepare_threshold,
                 cursor_factory=OwnedCursor,
             )
         except psycopg.Error as e:
