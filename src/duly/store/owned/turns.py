@@ -48,7 +48,10 @@ class Turn(Protocol):
         """What an error of the driver means for the ledger; None for one that is the caller's own."""
 
     def judge(self, error: BaseException | None) -> Exception | None:
-        """What an error of the driver at the COMMIT means; `Committed` where it has committed all the same."""
+        """What an error of the driver at the COMMIT means; `Committed` where it has committed all the same.
+
+        Raises `CommitUnknown` or `LedgerUnavailable` where that cannot be told.
+        """
 
     def committed(self) -> None:
         """The transaction has committed."""
@@ -75,13 +78,13 @@ class PostgresTurn:
         pass
 
     def begin(self, driver: Any, fetch: Fetch) -> None:
+        from duly.store.postgres import SEEN, seen_of
+
         # A ledger may be migrated under a running process: the lock is taken first, so that the look is after it.
         fetch(
             f"select set_config('lock_timeout', '{int(self._store.busy_seconds * 1000)}', true), "
             f"pg_advisory_xact_lock_shared({VERSION_LOCK})"
         )
-        from duly.store.postgres import SEEN, seen_of
-
         self._begun = seen_of([tuple(fetch(SEEN))], self._store.past)
 
     def is_open(self, driver: Any) -> bool:
