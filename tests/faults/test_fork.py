@@ -229,11 +229,6 @@ def told_by_a_parent_of_one_that_returns(account: Account, rows: int) -> list[st
     return told_by(account, RETURNING_CHILD)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the child's completion is refused, and then its parent's transaction abandoned, by a ROLLBACK on the connection "
-    "that both have (store.owned.postgres.OwnedTransaction.abandon)",
-)
 def test_a_child_that_returns_from_a_job_does_not_end_its_parents_transaction(on_postgres: Account) -> None:
     told = told_by_a_parent_of_one_that_returns(on_postgres, rows=1)
 
@@ -250,11 +245,6 @@ def test_on_sqlite_neither_does_it(on_sqlite: Account) -> None:
     assert on_sqlite.history() == [(1, "completed")]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the child rolls back what is its parent's, and so changes the index of the WAL that both share: of an effect that "
-    "was partly written before its commit pages are lost, the file is damaged (store.owned.sqlite.OwnedTransaction.abandon)",
-)
 def test_a_child_that_returns_from_a_job_does_not_damage_its_parents_file(on_sqlite: Account) -> None:
     told = told_by_a_parent_of_one_that_returns(on_sqlite, rows=200_000)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -102,6 +103,7 @@ class Run(RunFacts, Generic[Tx]):
         self._transaction = transaction
         self._began = time.monotonic()
         self._thread = threading.get_ident()
+        self._pid = os.getpid()
         self._over = False
 
     @property
@@ -122,6 +124,9 @@ class Run(RunFacts, Generic[Tx]):
 
     def _complete(self, operation: Operation[T]) -> T:
         """Run the completing operation: in the run's own transaction if it was begun, else in one of the ledger's."""
+        if self._pid != os.getpid():
+            operation.close()
+            raise TransactionOwned("this run belongs to the process that forked this one, which completes it")
         transaction = self._transaction
         if transaction is None:
             written = self._told(lambda: self._store.write(operation))

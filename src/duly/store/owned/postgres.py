@@ -212,6 +212,8 @@ class OwnedTransaction:
 
     def abandon(self) -> None:
         """End the transaction and keep nothing of it; a no-op once it has committed."""
+        if self._connection._owner_pid != os.getpid():  # a fork has the connection too, and not the transaction
+            return
         self._connection._open = False
         usable = not self._connection.closed and not self._connection.broken
         if usable and self._connection.info.transaction_status != TransactionStatus.IDLE:

@@ -198,6 +198,8 @@ class OwnedTransaction:
     def abandon(self) -> None:
         """End the transaction and keep nothing of it; a no-op once it has committed."""
         connection = self._connection
+        if connection._pid != os.getpid():  # a fork that rolled back would change the WAL's index under its parent
+            return
         connection._ours = True
         try:
             if connection.in_transaction:
