@@ -10,7 +10,9 @@ from time import monotonic
 import pytest
 
 import duly
+from duly.errors import LedgerUnwritable
 from duly.store.lock import WriterLock, begin_pulse, has_pulse, holders_of_pulse, lock_path
+from duly.store.sqlite import SqliteStore
 from duly.work.identity import new_attempt_id
 from tests.work.bank import Bank, Worker
 
@@ -206,3 +208,15 @@ def test_a_killed_process_has_no_pulse(bank: Bank) -> None:
     worker.kill()
 
     assert not has_pulse(lock_path(bank.path), attempt)
+
+
+def test_a_run_whose_lock_cannot_be_opened_says_so(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "jobs.db"))
+    lock = Path(lock_path(store.path))
+    lock.unlink(missing_ok=True)
+    lock.symlink_to(tmp_path / "elsewhere")  # which no writer follows
+
+    with pytest.raises(LedgerUnwritable):
+        store.owned().begin()
+
+    store.close()

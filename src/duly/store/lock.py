@@ -95,8 +95,9 @@ class WriterLock:
         return True
 
     def release(self) -> None:
-        """Let the next writer in."""
-        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        """Let the next writer in; a no-op for who never had the lock: it may be one that could not be opened."""
+        if self._descriptor >= 0:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Let go of lock and descriptor."""

@@ -121,7 +121,8 @@ def beginning(busy_seconds: float, *, durable: bool = True) -> str:
 
     Set explicitly: a role's defaults may be otherwise. Without `durable` the commit is not flushed.
     """
-    begin = f"begin isolation level read committed; set local lock_timeout = {int(busy_seconds * 1000)}"
+    millis = max(int(busy_seconds * 1000), 1)  # 0 would be for ever
+    begin = f"begin isolation level read committed; set local lock_timeout = {millis}"
     return f"{begin}; {_BEGUN}" if durable else f"{begin}; set local synchronous_commit = off; {_BEGUN}"
 
 
