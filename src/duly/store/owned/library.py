@@ -37,6 +37,11 @@ class Guard:
         self.is_open = False
         self._ours = False  # a step of duly's own is under way
 
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether this process was forked while the transaction was its parent's."""
+        return self._pid != os.getpid()
+
     def refuse_end(self) -> None:
         """Raise `TransactionOwned` for whoever would end the transaction, unless that is duly."""
         if not self._ours:
@@ -46,7 +51,7 @@ class Guard:
         """Raise `TransactionOwned` unless the transaction is open here, and the statement leaves it so."""
         if self._ours:
             return
-        if self._pid != os.getpid():
+        if self.is_of_parent:
             raise TransactionOwned("run.tx belongs to the process that forked this one")
         if not self.is_open:
             raise TransactionOwned(OVER)
@@ -184,7 +189,9 @@ class OwnedThrough:
         self._turn.committed()
 
     def abandon(self) -> None:
-        """End the transaction and keep nothing of it; a no-op once it has committed."""
+        """End the transaction and keep nothing of it; a no-op once it has committed, and in a fork, whose it is not."""
+        if self._guard.is_of_parent:
+            return
         self._guard.is_open = False
         try:
             with self._guard.lifted():
