@@ -10,10 +10,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from duly.errors import LedgerWentBack
 from duly.ledger.ask import now
 from duly.store.migrations import postgres
-from duly.store.postgres import Past, PostgresStore
+from duly.store.postgres import Mark, Past, PostgresStore
 from duly.store.postgres_async import AsyncPostgresStore
 from duly.testing import conformance
 from tests.servers import Server
@@ -43,21 +42,6 @@ def _flush_nothing(url: str) -> None:
         connection.execute(sql.SQL("alter database {} set synchronous_commit = off").format(name))
 
 
-# What several threads or tasks of one store do at once now and then fails so, until the story below does not.
-NOT_ALWAYS = {name for name in vars(conformance.AtOnce) if name.startswith("test_of_many") or "many_write" in name}
-TAKEN_FOR_OLD = (
-    "a transaction that began before another one of the same store committed, and is looked at after it, is taken for one of "
-    "a database that went back: LedgerWentBack"
-)
-
-
-@pytest.fixture(autouse=True)
-def not_always(request: pytest.FixtureRequest) -> None:
-    """Stories of which it is known that they may fail."""
-    if request.function.__name__ in NOT_ALWAYS:
-        request.applymarker(pytest.mark.xfail(strict=False, reason=TAKEN_FOR_OLD, raises=AssertionError))
-
-
 class TestPostgres(conformance.Suite):
     """A database for all stories."""
 
@@ -70,15 +54,14 @@ class Preempted(Past):
         self._store = store
         self._waits = True
 
-    def check(self, xid: int, epoch: int) -> None:
+    def check(self, xid: int, epoch: int, before: Mark) -> None:
         if self._waits:
             self._waits = False
             with ThreadPoolExecutor(1) as another:
                 another.submit(self._store.write, now()).result()
-        super().check(xid, epoch)
+        super().check(xid, epoch, before)
 
 
-@pytest.mark.xfail(strict=True, reason=TAKEN_FOR_OLD, raises=LedgerWentBack)
 def test_of_two_writes_at_once_the_one_that_began_first_may_be_looked_at_last(any_server: Server) -> None:
     """I12: nothing went back; two threads of one process write at once."""
     url = any_server.new_database()

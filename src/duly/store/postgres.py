@@ -133,23 +133,30 @@ class Begun(NamedTuple):
     server: str
 
 
-def begun(cursor: psycopg.Cursor[Any], past: Past) -> Begun:
-    """The transaction that `beginning` began.
+def begun(cursor: psycopg.Cursor[Any], past: Past, before: Mark) -> Begun:
+    """The transaction that `beginning` began; `before` is the mark from before that.
 
     Raises `LedgerTooNew` where this release may not write, and `LedgerWentBack` where the database was younger before.
     """
     while cursor.nextset():
         pass
-    return seen_of(cursor.fetchall(), past)
+    return seen_of(cursor.fetchall(), past, before)
 
 
-def seen_of(rows: list[Any], past: Past) -> Begun:
+def seen_of(rows: list[Any], past: Past, before: Mark) -> Begun:
     """What a transaction's beginning answered. Raises as `begun`."""
     ((min_writer, xid, epoch, server),) = rows
     if int(min_writer) > SCHEMA:
         raise LedgerTooNew
-    past.check(int(xid), int(epoch))
+    past.check(int(xid), int(epoch), before)
     return Begun(xid, server)
+
+
+class Mark(NamedTuple):
+    """The newest commit of this process at a moment, and its epoch."""
+
+    epoch: int
+    xid: int
 
 
 class Past:
@@ -166,12 +173,17 @@ class Past:
         self._epoch = 0
         self._went_back = False
 
-    def check(self, xid: int, epoch: int) -> None:
-        """Raise `LedgerWentBack` for a transaction that began now and should have come earlier."""
+    def mark(self) -> Mark:
+        """What was seen before a transaction begins, to be compared with it after: meanwhile others may commit."""
+        return Mark(self._epoch, self._committed)
+
+    def check(self, xid: int, epoch: int, before: Mark) -> None:
+        """Raise `LedgerWentBack` for a transaction that began after the mark and should have come before it."""
         if epoch > self._epoch:  # somebody has said what became of what was forgotten
             self._epoch, self._committed, self._went_back = epoch, 0, False
         # It stays so: each try uses up an id, and the database would seem young enough again after some.
-        self._went_back = self._went_back or xid <= self._committed or epoch < self._epoch
+        if epoch < before.epoch or (epoch == before.epoch and xid <= before.xid):
+            self._went_back = True
         if self._went_back:
             raise LedgerWentBack
 
@@ -333,9 +345,10 @@ class PostgresStore:
         try:
             session = self.session
             connection = session.connection
+            before = self.past.mark()
             try:
                 cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row).execute(trusted(beginning))
-                began = begun(cursor, self.past) if writes else None
+                began = begun(cursor, self.past, before) if writes else None
                 result = drive(operation, session.answers)
             except BaseException:
                 if not connection.broken:

@@ -85,11 +85,12 @@ class AsyncAnswers:
 
 async def begin(connection: psycopg.AsyncConnection[Any], beginning: str, past: Past) -> Begun:
     """Begin a transaction that writes. Raises as `postgres.begun`."""
+    before = past.mark()
     cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
     await cursor.execute(trusted(beginning))
     while cursor.nextset():
         pass
-    return seen_of(await cursor.fetchall(), past)
+    return seen_of(await cursor.fetchall(), past, before)
 
 
 async def commit(connection: psycopg.AsyncConnection[Any], past: Past, begun: Begun, *, durable: bool = True) -> None:

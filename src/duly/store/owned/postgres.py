@@ -141,7 +141,8 @@ class OwnedTransaction:
         if self._connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
         try:
-            self._begun = begun(self._ours(beginning(self._busy_seconds)), self._past)
+            before = self._past.mark()
+            self._begun = begun(self._ours(beginning(self._busy_seconds)), self._past, before)
         except BaseException:
             self.abandon()
             raise
