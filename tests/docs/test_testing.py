@@ -18,7 +18,7 @@ def test_the_conformance_suite_is_collected_from_a_users_file(tmp_path: Path) ->
     (tmp_path / "test_mine.py").write_text(EXAMPLE, encoding="utf-8")
 
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-k", A_FEW, "-p", "no:cacheprovider", "test_mine.py"],
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-k", A_FEW, "--basetemp", "folders", "test_mine.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
