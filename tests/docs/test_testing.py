@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.docs.test_readme import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
-(EXAMPLE,) = blocks(PAGE.partition("## Store conformance")[2], "python")
+SECTION = PAGE.partition("## Store conformance")[2].partition("\n## ")[0]
+(EXAMPLE,) = blocks(SECTION, "python")
 
 A_FEW = "snapshot or turn or lost_claim or caller or clock"
 
