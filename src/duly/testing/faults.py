@@ -111,7 +111,7 @@ class _Watch(Generic[T]):
                     _reach(AFTER_EFFECT)
                     self._completes = True
                 reply = yield question
-                if question.statement in (CLAIM_IF_FREE, TAKE_OVER) and reply:
+                if question.statement in (CLAIM_IF_FREE, TAKE_OVER) and reply != 0:
                     self._claims = True
         except StopIteration as end:
             result: T = end.value
@@ -130,6 +130,9 @@ class _MortalStore:
         self.namespace = store.namespace
         self.ledger_id = store.ledger_id
         self.clock_by_hand = store.clock_by_hand
+
+    def glance(self, operation: Operation[T]) -> T:
+        return self._store.glance(operation)
 
     def read(self, operation: Operation[T]) -> T:
         return self._store.read(operation)
