@@ -217,6 +217,11 @@ finally:
     if not child:
         os._exit(0)
 print(said)
+if "://" not in path:
+    other = sqlite3.connect(path)
+    print(other.execute("pragma integrity_check").fetchone()[0])
+    print(other.execute("select count(*) from credited").fetchone()[0])
+    other.close()
 ledger.close()
 """
 
@@ -240,14 +245,12 @@ def test_a_child_that_returns_from_a_job_does_not_end_its_parents_transaction(on
 def test_on_sqlite_neither_does_it(on_sqlite: Account) -> None:
     told = told_by_a_parent_of_one_that_returns(on_sqlite, rows=1)
 
-    assert told == ["Completed"]
-    assert len(on_sqlite.days) == 1
+    assert told == ["Completed", "ok", "1"]
     assert on_sqlite.history() == [(1, "completed")]
 
 
 def test_a_child_that_returns_from_a_job_does_not_damage_its_parents_file(on_sqlite: Account) -> None:
     told = told_by_a_parent_of_one_that_returns(on_sqlite, rows=200_000)
 
-    assert told == ["Completed"]
+    assert told == ["Completed", "ok", "200000"]
     assert on_sqlite.book.rows("pragma integrity_check") == [("ok",)]
-    assert len(on_sqlite.days) == 200_000
