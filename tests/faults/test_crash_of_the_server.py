@@ -24,9 +24,12 @@ WINDOWS = [f"2026-{month:02}-{day:02}" for month in (3, 4) for day in range(1, 2
 
 # In real time, with a lease of half a second: a claim whose process could not say how it ended is soon taken over.
 COUNTING = """
-import json, time
+import json, time, warnings
 import psycopg
 from duly.errors import LedgerWentBack
+from duly.work.run import LongTransaction
+
+warnings.simplefilter("ignore", LongTransaction)  # while the server is down a commit waits to be looked up
 
 def job_of(ledger):
     @ledger.job("count", duly.daily("UTC"), catch_up=duly.EACH, lease="500ms", retries=1000, retry_delay=0, overlap=True)
