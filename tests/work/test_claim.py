@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -375,3 +376,15 @@ def test_a_claim_is_completed_beside_its_effect_by_row_factories_of_any_kind(ban
         connection.commit()
 
     assert bank.completed == 1
+
+
+def test_an_exception_of_the_block_is_raised_where_the_ledger_cannot_be_told_of_it(bank: Bank) -> None:
+    def work(claim: duly.Claim) -> None:
+        with claim:
+            Path(bank.path).rename(bank.path + ".gone")
+            raise ConnectionError("the provider is away")
+
+    with pytest.raises(ConnectionError) as raised:
+        work(take(bank))
+
+    assert any("could not be recorded" in note for note in raised.value.__notes__)

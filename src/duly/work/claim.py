@@ -101,6 +101,10 @@ class Claim:
             if error is None:
                 raise
             error.add_note(f"duly: another attempt had taken {self.run.key} over")
+        except DulyError as e:
+            if error is None:
+                raise
+            error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
         finally:
             self.close()
 

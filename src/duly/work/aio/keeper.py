@@ -34,8 +34,8 @@ class LeaseKeeper:
     async def _renew(self, claim: Claim, lost: Callable[[], None]) -> None:
         renewed_at = claim.started_at
         while True:
-            renewed_at = await self._pass(claim.lease // 3, renewed_at)
             try:
+                renewed_at = await self._pass(claim.lease // 3, renewed_at)
                 held = await self._store.write(renew(claim), busy_seconds=RENEW_SECONDS)
             except DulyError:  # not decided, and nobody can take over while the ledger is busy: soon again
                 await asyncio.sleep(max(claim.lease / SECOND / 10, LOOK_SECONDS))
