@@ -140,7 +140,9 @@ def test_after_a_term_no_further_scope_is_started(stage: Stage) -> None:
     with_scopes(stage)
     gate = stage.gate("child")
     running = stage.start(
-        "bill", command=stage.effect(f"trap 'exit 0' TERM; {gate.arrive}; while :; do {gate.hold}; done")
+        # A shell heeds a signal while it waits; one that comes before it opens a pipe would be heeded after that only.
+        "bill",
+        command=stage.effect(f"trap 'kill $!; exit 0' TERM; sleep 60 & {gate.arrive}; wait"),
     )
     gate.arrived()
 

@@ -275,8 +275,8 @@ def threshold_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[A
     return PREPARE_AFTER if str(connection.info.backend_pid) == backend else PREPARE_NEVER
 
 
-# The facts of a ledger, and who answered.
-FACTS: LiteralString = "select name, value from duly.meta union all select 'backend', pg_backend_pid()::text"
+FACTS: LiteralString = "select name, value from duly.meta"
+FACTS_AND_BACKEND: LiteralString = FACTS + " union all select 'backend', pg_backend_pid()::text"
 
 
 # -- the store ----------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class PostgresStore:
         self.past = Past(url, busy_seconds)
         self._sessions = threading.local()
         try:
-            facts = facts_of(self.session.connection)
+            facts = facts_of(self.session.connection, FACTS_AND_BACKEND)
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
         refuse_other_versions(facts, name=self.path)
@@ -430,10 +430,7 @@ class Session:
             self.owned = None
 
 
-def facts_of(connection: psycopg.Connection[Any]) -> dict[str, str]:
-    """The facts of a ledger (schema, min_writer, ledger_id, namespace, clock) and the process that answered.
-
-    Raises an error of psycopg without a ledger.
-    """
+def facts_of(connection: psycopg.Connection[Any], facts: LiteralString = FACTS) -> dict[str, str]:
+    """The facts of a ledger: schema, min_writer, ledger_id, namespace, clock. Raises an error of psycopg without one."""
     cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
-    return dict(cursor.execute(FACTS).fetchall())
+    return dict(cursor.execute(facts).fetchall())

@@ -16,7 +16,7 @@ from duly.errors import Conflict, LedgerUnavailable
 from duly.ledger.ask import Ask, drive_async
 from duly.store import BUSY_SECONDS, refuse_other_versions
 from duly.store.postgres import (
-    FACTS,
+    FACTS_AND_BACKEND,
     FATE,
     LOOK_AGAIN_SECONDS,
     NOT_KNOWN,
@@ -148,7 +148,7 @@ class AsyncPostgresStore:
         try:
             connection = await self.connect()
             cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
-            await cursor.execute(FACTS)
+            await cursor.execute(FACTS_AND_BACKEND)
             facts: dict[str, str] = dict(await cursor.fetchall())
             connection.prepare_threshold = self.prepare_threshold = threshold_of(connection, facts["backend"])
         except psycopg.Error as e:
