@@ -132,6 +132,16 @@ def test_a_wall_clock_that_does_not_exist_on_the_business_day_is_due_at_the_chan
     ]
 
 
+def test_a_day_whose_noon_a_zone_lacks_is_a_day_all_the_same() -> None:
+    """Casablanca set its clocks on at noon of 3 June 1967."""
+    hours = cron("0 * * * *", zone="Africa/Casablanca").on(make_calendar("bank", "1967-12-25"), "next")
+
+    day = list(islice(hours.after(parse_instant("1967-06-02T23:30:00Z")), 22))
+
+    assert [o.due for o in day] == [o.end for o in day]
+    assert [hours.find(o.nominal) for o in day] == day
+
+
 def test_a_day_that_a_zone_lacks_is_no_business_day() -> None:
     """Apia had no Friday 30 December 2011."""
     schedule = cron("0 9 31 12 *", zone="Pacific/Apia").on(make_calendar("ws", "sat sun"), "previous")

@@ -318,9 +318,15 @@ def _moved(plain: Schedule, on: OnCalendar, instant: int, step: int) -> Iterator
 def _target(calendar: Calendar, zone: Zone, day: int, toward: int) -> int:
     """The business day that a day's work moves to; itself, if it is one. A day that a zone lacks (Apia, 2011-12-30) is none."""
     near = calendar.business_day(day, toward)
-    while zone.offsets_of(near * 86_400 + 43_200)[0] < zone.offsets_of(near * 86_400 + 43_200)[1]:
+    while _is_lacked(zone, near):
         near = calendar.business_day(near + toward, toward)
     return near
+
+
+def _is_lacked(zone: Zone, day: int) -> bool:
+    """Whether clocks are set on over a whole day; over its noon alone (Casablanca, 1967-06-03) they leave the rest of it."""
+    before, after = zone.offsets_of(day * 86_400 + 43_200)
+    return after - before >= 86_400
 
 
 def _settled(
