@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RULES_MAY_MOVE = 2 * DAY
 
 # In nominals, which are two to a second: how far from a window's name that of another may lie that was opened over its
-# time. Each differs from UTC by at most a day, and is moved by new rules by no more.
+# time. Each of the two names differs from UTC by at most a day, and is moved by new rules by at most one more: four days.
 NEAR = 2 * (2 * RULES_MAY_MOVE) // SECOND
 
 BOUNDS_OF = Statement(

@@ -140,10 +140,10 @@ def begun(cursor: psycopg.Cursor[Any], past: Past, before: Mark) -> Begun:
     """
     while cursor.nextset():
         pass
-    return seen_of(cursor.fetchall(), past, before)
+    return begun_of(cursor.fetchall(), past, before)
 
 
-def seen_of(rows: list[Any], past: Past, before: Mark) -> Begun:
+def begun_of(rows: list[Any], past: Past, before: Mark) -> Begun:
     """What a transaction's beginning answered. Raises as `begun`."""
     ((min_writer, xid, epoch, server),) = rows
     if int(min_writer) > SCHEMA:

@@ -25,11 +25,11 @@ from duly.store.postgres import (
     Begun,
     Past,
     beginning,
+    begun_of,
     fate_of,
     redacted,
     render,
     reply_is_lost,
-    seen_of,
     threshold_of,
     translated,
     trusted,
@@ -90,7 +90,7 @@ async def begin(connection: psycopg.AsyncConnection[Any], beginning: str, past: 
     await cursor.execute(trusted(beginning))
     while cursor.nextset():
         pass
-    return seen_of(await cursor.fetchall(), past, before)
+    return begun_of(await cursor.fetchall(), past, before)
 
 
 async def commit(connection: psycopg.AsyncConnection[Any], past: Past, begun: Begun, *, durable: bool = True) -> None:

@@ -78,7 +78,7 @@ class PostgresTurn:
         pass
 
     def begin(self, driver: Any, fetch: Fetch) -> None:
-        from duly.store.postgres import SEEN, seen_of
+        from duly.store.postgres import SEEN, begun_of
 
         before = self._store.past.mark()
         # A ledger may be migrated under a running process: the lock is taken first, so that the look is after it.
@@ -86,7 +86,7 @@ class PostgresTurn:
             f"select set_config('lock_timeout', '{int(self._store.busy_seconds * 1000)}', true), "
             f"pg_advisory_xact_lock_shared({VERSION_LOCK})"
         )
-        self._begun = seen_of([tuple(fetch(SEEN))], self._store.past, before)
+        self._begun = begun_of([tuple(fetch(SEEN))], self._store.past, before)
 
     def is_open(self, driver: Any) -> bool:
         return bool(driver.info.transaction_status != 0)  # idle, in libpq's words and so in both drivers'
