@@ -43,6 +43,7 @@ class LeaseKeeper:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._kept: dict[bytes, _Kept] = {}
+        self._looks_at = 0  # when the thread looks next, by itself
         self._thread: threading.Thread | None = None
 
     def keep(self, claim: Claim, lost: Callable[[], None]) -> None:
@@ -50,11 +51,12 @@ class LeaseKeeper:
         if self._pid != os.getpid():
             self._begin_anew()
         with self._changed:
-            self._kept[claim.attempt_id] = _Kept(claim, lost, self._now() + claim.lease // 3)
+            kept = self._kept[claim.attempt_id] = _Kept(claim, lost, self._now() + claim.lease // 3)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="duly-lease-keeper", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+            elif kept.renew_at < self._looks_at:  # to wake it for every short run would cost more than the run
+                self._changed.notify()
 
     def drop(self, claim: Claim) -> None:
         """Stop renewing: the attempt has ended."""
@@ -62,25 +64,30 @@ class LeaseKeeper:
             return
         with self._changed:
             self._kept.pop(claim.attempt_id, None)
-            self._changed.notify()
 
     def _work(self) -> None:
         try:
             while True:
                 with self._changed:
-                    if not self._kept and not self._changed.wait_for(lambda: self._kept, _IDLE_SECONDS):
-                        self._thread = None
-                        return
+                    if not self._kept:
+                        if not self._wait(_IDLE_SECONDS) and not self._kept:
+                            self._thread = None
+                            return
+                        continue
                     first = min(self._kept.values(), key=lambda kept: kept.renew_at)
                     left = first.renew_at - self._now()
                     if left > 0:
-                        look = LOOK_SECONDS if self._store.clock_by_hand else left / SECOND
-                        self._changed.wait(min(look, _LONGEST_WAIT))
+                        self._wait(LOOK_SECONDS if self._store.clock_by_hand else min(left / SECOND, _LONGEST_WAIT))
                         continue
                 self._renew(first)
         finally:
             with _in_database:
                 self._store.close()
+
+    def _wait(self, seconds: float) -> bool:
+        """Sleep for so long, or until a claim has to be looked at sooner. False: the time is over."""
+        self._looks_at = self._now() + int(seconds * SECOND)
+        return self._changed.wait(seconds)
 
     def _now(self) -> int:
         """By a clock of this host, which need not be asked for across a network: only how much time passes counts here.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import threading
 import time
 import warnings
-from datetime import date, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from duly.errors import CommitUnknown, Conflict, TransactionOwned
@@ -34,32 +35,57 @@ class LongTransaction(UserWarning):
 class Window(NamedTuple):
     """The half-open window that a run answers for, as aware datetimes in UTC."""
 
-    start: datetime
-    end: datetime
-
-
-def _window(row: Row) -> Window | None:
-    if row.window_start is None or row.window_end is None:
-        return None
-    return Window(as_datetime(row.window_start), as_datetime(row.window_end))
+    start: datetime.datetime
+    end: datetime.datetime
 
 
 class RunFacts:
-    """What an attempt knows of its run, whichever way it is called."""
+    """What an attempt knows of its run, whichever way it is called. Most functions ask for little of it."""
 
     def __init__(self, namespace: str, key: RunKey, claim: Claim, row: Row, timeout: int | None) -> None:
-        self.key: str = str(key)
-        self.job: str = key.job
-        self.scope: str = key.scope
-        self.label: str = key.label
-        self.date: date | None = None if key.adhoc else date.fromisoformat(civil_text(key.nominal >> 1)[:10])
-        self.zone: str = key.zone
-        self.attempt: int = claim.number
-        self.attempt_id: str = uuid_text(claim.attempt_id)
-        self.idempotency_key: str = idempotency_key(namespace, key)
-        self.deadline: datetime | None = None if timeout is None else as_datetime(claim.started_at + timeout)
-        self._window = _window(row)
+        self._namespace = namespace
+        self._key = key
+        self._claim = claim
+        self._row = row
+        self._timeout = timeout
         self._superseded = False
+        self.attempt: int = claim.number
+
+    @cached_property
+    def key(self) -> str:
+        return str(self._key)
+
+    @property
+    def job(self) -> str:
+        return self._key.job
+
+    @property
+    def scope(self) -> str:
+        return self._key.scope
+
+    @property
+    def zone(self) -> str:
+        return self._key.zone
+
+    @property
+    def label(self) -> str:
+        return self._key.label
+
+    @property
+    def date(self) -> datetime.date | None:
+        return None if self._key.adhoc else datetime.date.fromisoformat(civil_text(self._key.nominal >> 1)[:10])
+
+    @property
+    def attempt_id(self) -> str:
+        return uuid_text(self._claim.attempt_id)
+
+    @cached_property
+    def idempotency_key(self) -> str:
+        return idempotency_key(self._namespace, self._key)
+
+    @property
+    def deadline(self) -> datetime.datetime | None:
+        return None if self._timeout is None else as_datetime(self._claim.started_at + self._timeout)
 
     def __repr__(self) -> str:
         return f"<duly.Run {self.key} attempt {self.attempt}>"
@@ -67,9 +93,10 @@ class RunFacts:
     @property
     def window(self) -> Window:
         """The half-open window [start, end) that this run answers for. Raises `ValueError` for an ad-hoc run: it has none."""
-        if self._window is None:
+        start, end = self._row.window_start, self._row.window_end
+        if start is None or end is None:
             raise ValueError(f"{self.key} has no window")
-        return self._window
+        return Window(as_datetime(start), as_datetime(end))
 
     @property
     def superseded(self) -> bool:
@@ -99,7 +126,6 @@ class Run(RunFacts, Generic[Tx]):
     ) -> None:
         super().__init__(store.namespace, key, claim, row, timeout)
         self._store = store
-        self._claim = claim
         self._transaction = transaction
         self._began = time.monotonic()
         self._thread = threading.get_ident()

@@ -39,7 +39,6 @@ class Run(RunFacts, Generic[Tx]):
     ) -> None:
         super().__init__(store.namespace, key, claim, row, timeout)
         self._store = store
-        self._claim = claim
         self._transaction = transaction
         self._began = time.monotonic()
         self._over = False
