@@ -76,7 +76,7 @@ class StandingClock(Answers):
     __slots__ = ("_began_at",)
 
     def now(self) -> int:
-        if not self._connection.in_transaction:
+        if not self.connection.in_transaction:
             return super().now()
         with suppress(AttributeError):
             return self._began_at

@@ -13,14 +13,15 @@ from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_rais
 from duly.ledger.contracts import Ending
 from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.open import Taken, claim_next
-from duly.ledger.records import Claim, RunId
-from duly.ledger.register import Declaration, find
+from duly.ledger.records import Claim, Known, RunId
+from duly.ledger.register import Declaration, declare, find
+from duly.ledger.remembered import Place, claim_remembered, place_of, remember
 from duly.ledger.resolve import reopen, resolve, retry, skip, unskip
 from duly.ledger.take import renew
 from duly.schedule.spec import Schedule, daily
 from duly.store.borrowed import run_in
 from duly.testing.histories import READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE, Hand, Race, Script, Stage
-from duly.times import HOUR
+from duly.times import HOUR, MINUTE
 from tests.books import WORD, Book, PostgresBook
 
 if TYPE_CHECKING:
@@ -106,6 +107,36 @@ def unknown(book: Book) -> Claim:
     return claim
 
 
+def _place(book: Book, window: str) -> Place:
+    known = book.declare()
+    assert isinstance(known, Known)
+    remembered = remember(known, book.declaration())
+    assert remembered is not None
+    place = place_of(remembered, window)
+    assert place is not None
+    return place
+
+
+def remembered(book: Book) -> Place:
+    """A job whose line somebody has worked, and a window that nobody has touched."""
+    book.job()
+    return _place(book, DAY)
+
+
+def remembered_with_overlap(book: Book) -> Place:
+    book.job(overlap=1)
+    return _place(book, DAY)
+
+
+def remembered_beside_one_held(book: Book) -> Place:
+    """The line of the window is held by the next one, of which somebody is about to complete."""
+    book.job()
+    claim = book.take(NEXT_DAY)
+    book.lapse()
+    assert claim.number == 1
+    return _place(book, DAY)
+
+
 def skipped(book: Book) -> None:
     book.job()
     book.skip(DAY)
@@ -179,6 +210,22 @@ def takes(window: str = DAY) -> Act:
         return await hand.take("export", window)
 
     return script
+
+
+async def recalls(hand: Hand, place: Place) -> object:
+    """Claim the window from memory and, if that succeeds, do and complete it; else from the beginning."""
+    named = await hand.write(claim_remembered(place, hand.claimer()))
+    if named is None:
+        return await works()(hand, None)
+    hand.told.append(named.answer)
+    if isinstance(named.answer, Claim):
+        await hand.finish(named.answer)
+    return named.answer
+
+
+async def changes_policies(hand: Hand, given: object) -> object:
+    """Give the job another lease."""
+    return await hand.write(declare(Declaration("export", "", daily("UTC"), {"lease": MINUTE // 2}, hand.name)))
 
 
 async def completes(hand: Hand, claim: Claim | tuple[Claim, Claim]) -> object:
@@ -339,6 +386,18 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("take-fail-failed", failed, (takes(), works_and_fails)),
     ("take-take-overlap", absent_with_overlap, _twice(works())),
     ("take-take-payload", absent, (works(payload="json1:aa"), works(payload="json1:bb"))),
+    ("recall-recall", remembered, _twice(recalls)),
+    ("recall-take", remembered, (recalls, works())),
+    ("recall-recall-overlap", remembered_with_overlap, _twice(recalls)),
+    ("recall-take-overlap", remembered_with_overlap, (recalls, works())),
+    ("recall-next-window", remembered, (recalls, works(NEXT_DAY))),
+    ("recall-next-window-dead", remembered_beside_one_held, (recalls, works(NEXT_DAY))),
+    ("recall-skip", remembered, (recalls, skips)),
+    ("recall-once", remembered, (recalls, does_once(KEY))),
+    ("recall-forget", remembered, (recalls, forgets)),
+    ("recall-forget-overlap", remembered_with_overlap, (recalls, forgets)),
+    ("recall-poke", remembered, (recalls, pokes())),
+    ("recall-policies", remembered, (recalls, changes_policies)),
     ("take-complete", held, (works(), completes)),
     ("complete-complete", held, _twice(completes)),
     ("zombie-complete", zombie, (completes, second_completes)),
@@ -435,6 +494,8 @@ _ISOLATED: tuple[tuple[str, Given, tuple[Act, ...]], ...] = tuple(
 # Three at once, by sample only.
 _CROWDS: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("three-workers", absent, (works(), works(), works(NEXT_DAY))),
+    ("three-recall", remembered, (recalls, recalls, works(NEXT_DAY))),
+    ("three-recall-forget", remembered, (recalls, forgets, works())),
     ("three-take-over", lapsed, (works(), completes, works(NEXT_DAY))),
     ("three-external", lapsed_external, (works(), completes, renews)),
     ("three-unknown", unknown, (resolves_not_done, completes, works())),

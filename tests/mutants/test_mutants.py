@@ -286,7 +286,13 @@ MUTANTS = (
     ),
     Mutant(
         "a command that completes its run reads the runs of all years",
-        (Fault(TRIGGER, "r.state in ('open', 'running', 'failed', 'unknown') and ", ""),),
+        (
+            Fault(
+                TRIGGER,
+                "(r.state = 'open' or r.state = 'running' or r.state = 'failed' or r.state = 'unknown')\n       and ",
+                "",
+            ),
+        ),
         (IN_SQL + "the_trigger_finds_the_run_of_an_attempt_among_the_unsettled_ones",),
     ),
     Mutant(

@@ -16,7 +16,7 @@ from tests.proxy import Proxy
 from tests.servers import Server
 
 NIGHT = "2026-10-06T03:00:00Z"
-RUN_WAITS, DUPLICATE_WAITS = 16, 2  # two and one are aimed at: decision 0007 says what stands between
+RUN_WAITS, DUPLICATE_WAITS = 3, 1  # its claim, the one statement of its effect, its completion
 ADD = "update balance set units = units + 10"
 
 

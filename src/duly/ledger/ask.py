@@ -12,7 +12,7 @@ from duly.ledger import states
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
     from typing import Any, TypeAlias, TypeVar
 
     T = TypeVar("T")
@@ -25,20 +25,34 @@ class Statement:
 
     `{now}` is the database's clock in microseconds; `{or_rollback}` makes a failure end the transaction where that is
     not the rule anyway; `{share}` holds the series against a prune, `{alone}` against everything; `{lock}` a row against
-    every other writer. With an
-    `event`, `{from}` and `{to}` are the states before and after it, from the table. `refuses` is the error that a
-    violated constraint in this statement means.
+    every other writer. `{unsettled}` says of the run r that it is unsettled. `{absent}` is a condition that the run has no
+    row: so that where locks are taken a duplicate takes none. With an `event`, `{from}` and `{to}` are the states before
+    and after it, from the table. `refuses` is the error that a violated constraint in this statement means. One that
+    `only_locks` is not sent where one writer works at a time.
     """
 
-    __slots__ = ("name", "refuses", "sql")
+    __slots__ = ("name", "only_locks", "refuses", "sql")
 
-    def __init__(self, name: str, sql: str, *, event: str | None = None, refuses: type[Refused] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        sql: str,
+        *,
+        event: str | None = None,
+        refuses: type[Refused] | None = None,
+        only_locks: bool = False,
+    ) -> None:
         if event is not None:
             sql = sql.replace("{from}", _listed(states.sources(event))).replace("{to}", f"'{states.target(event)}'")
         self.name = name
-        sql = sql.replace("{unsettled}", _listed(states.UNSETTLED))
+        sql = sql.replace("{unsettled}", _ORS)
         self.sql = sql.replace("{settled}", _listed(states.SETTLED))
         self.refuses = refuses
+        self.only_locks = only_locks
+
+
+# Written out, as it stands in the index that it is to use.
+_ORS = "(" + " or ".join(f"r.state = '{name}'" for name in states.UNSETTLED) + ")"
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -46,14 +60,20 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 class Ask:
-    """One question to the ledger. `want` is what the answer looks like: `one`, `every`, `count`, `do`, `now` or `alive`."""
+    """One question to the ledger. `want` is what the answer looks like: `one`, `every`, `count`, `do`, `now` or `alive`.
 
-    __slots__ = ("parameters", "statement", "want")
+    Nothing is asked after one that `is_last`.
+    """
 
-    def __init__(self, want: str, statement: Statement | None, parameters: dict[str, Value]) -> None:
+    __slots__ = ("is_last", "parameters", "statement", "want")
+
+    def __init__(
+        self, want: str, statement: Statement | None, parameters: dict[str, Value], *, is_last: bool = False
+    ) -> None:
         self.want = want
         self.statement = statement
         self.parameters = parameters
+        self.is_last = is_last
 
     def __await__(self) -> Generator[Ask, Any, Any]:
         return (yield self)
@@ -62,6 +82,12 @@ class Ask:
 async def one(statement: Statement, read: Callable[..., T], /, **parameters: Value) -> T | None:
     """The first row, read into a record, or None."""
     row = await Ask("one", statement, parameters)
+    return None if row is None else read(*row)
+
+
+async def verdict(statement: Statement, read: Callable[..., T], /, **parameters: Value) -> T | None:
+    """The look that ends an operation, as `one`: whoever drives it may commit before the row is read."""
+    row = await Ask("one", statement, parameters, is_last=True)
     return None if row is None else read(*row)
 
 
@@ -94,6 +120,30 @@ async def alive(attempt_id: bytes) -> bool:
     """Whether the holder of a claim shows a pulse besides its lease (on one host: its file lock is held)."""
     pulse: bool = await Ask("alive", None, {"attempt_id": attempt_id})
     return pulse
+
+
+def ask_together(operation: Operation[object]) -> Iterator[Ask]:
+    """What an operation asks, up to the look that ends it; `conclude` gives it the answer.
+
+    Only for one that reads nothing before. A foreign await raises, as in `drive`.
+    """
+    while True:
+        question = operation.send(None)
+        if not isinstance(question, Ask):
+            raise TypeError(f"an operation whose statements are sent together awaited {question!r}")
+        yield question
+        if question.is_last:
+            return
+
+
+def conclude(operation: Operation[T], answer: object) -> T:
+    """The result of an operation that has asked its last question."""
+    try:
+        question = operation.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise TypeError(f"an operation of the ledger asked {question!r} after its last question")
 
 
 async def drive_async(operation: Operation[T], answer: Callable[[Ask], Awaitable[object]]) -> T:

@@ -25,9 +25,9 @@ OLDEST_KEPT = Statement(
     "oldest_kept",
     """
 select min(nominal)
-  from duly_run
+  from duly_run r
  where series = :series and nominal >= :horizon and nominal < :beyond
-   and (state in {unsettled} or settled_at is null or settled_at > :settled_by)
+   and ({unsettled} or settled_at is null or settled_at > :settled_by)
 """,
 )
 

@@ -38,7 +38,7 @@ select {RUN_COLUMNS}
   from duly_series s
   join duly_run r on r.series = s.id
   {LEASES}
- where s.line = :line and r.state in {{unsettled}}
+ where s.line = :line and {{unsettled}}
  order by r.due, r.series, r.nominal
 """,
 )

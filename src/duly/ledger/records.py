@@ -40,11 +40,12 @@ class Job:
     owner: str
     roster: str
     version: int | None
+    edition: int
 
 
 JOB_COLUMNS = """j.id, j.name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
-       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version"""
-JOB_WIDTH = 17
+       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.edition"""
+JOB_WIDTH = 18
 
 
 @record

@@ -64,7 +64,7 @@ select {RUN_COLUMNS}
   from duly_series s
   join duly_run r on r.series = s.id
   {LEASES}
- where s.line = :line and r.due is not null and r.state in {{unsettled}}
+ where s.line = :line and r.due is not null and {{unsettled}}
  order by r.due limit 1
 """,
 )
@@ -267,10 +267,13 @@ async def take(
 ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused:
     """Take the run if it is free, or if its holder is gone and its contract allows. `seen`: its row, as it just was.
 
-    A refusal is returned, not raised: what was found on the way (a holder gone, a run unknown) is to be committed first.
+    A claim of the same attempt is told again: the reply to it was lost. A refusal is returned, not raised: what was found on
+    the way (a holder gone, a run unknown) is to be committed first.
     A named window ignores a retry time, a poke heeds it. A window without a row is opened first.
     """
     answer: AlreadyCompleted | Busy | NotDue | Refused | None
+    if seen is not None and seen.state == states.RUNNING and seen.attempt_id == claimer.attempt_id:
+        return claim_of(seen, known.job.lease)
     if seen is None:
         due = None if occurrence is None else occurrence.due
         known = await hold_line(known)
@@ -303,7 +306,7 @@ async def take(
 
 async def answer_first(seen: Run | None, claimer: Claimer) -> AlreadyCompleted | Busy | None:
     """What a plain look can answer without a lock or a commit; None where a claim has to be tried."""
-    if seen is None or payload_differs(seen, claimer.payload):
+    if seen is None or seen.attempt_id == claimer.attempt_id or payload_differs(seen, claimer.payload):
         return None
     if seen.state == states.COMPLETED:
         return AlreadyCompleted(seen.id, seen.settled_at or 0, seen.fence)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, TypeVar, cast
 import psycopg
 
 from duly.errors import CommitUnknown, Conflict, DulyError, LedgerTooNew, LedgerUnavailable, LedgerWentBack
-from duly.ledger.ask import Ask, Statement, drive
+from duly.ledger.ask import Ask, Statement, ask_together, conclude, drive
 from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
 from duly.store.postgres_sql import as_pyformat, clock_sql, spell
 from duly.store.sqlstate import leaves_open, meaning_of
@@ -89,6 +89,12 @@ def render(statement: Statement, clock: str) -> LiteralString:
     return ready
 
 
+def rendered(ask: Ask, clock_by_hand: bool) -> LiteralString:
+    """The text of what is asked, for psycopg."""
+    assert ask.statement is not None  # only statements are sent
+    return render(ask.statement, clock_sql(clock_by_hand))
+
+
 def trusted(sql: str) -> LiteralString:
     """SQL that is put together from constants of ours; every value is bound."""
     return cast(LiteralString, sql)  # type: ignore[redundant-cast]  # to mypy LiteralString is str; to others it is not
@@ -105,7 +111,7 @@ _BEGUN = f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); {SEEN}"
 
 def together(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:
     """Statements of which nothing is read back are sent with what follows them, where libpq can (from PostgreSQL 14 on)."""
-    return connection.pipeline() if psycopg.capabilities.has_pipeline() else nullcontext()
+    return psycopg.Connection.pipeline(connection) if psycopg.capabilities.has_pipeline() else nullcontext()
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -116,14 +122,33 @@ def is_refusal(error: BaseException) -> bool:
     )
 
 
+def millis(busy_seconds: float) -> str:
+    """How long a statement waits for a lock, as the server takes it. 0 would be for ever."""
+    return str(max(int(busy_seconds * 1000), 1))
+
+
 def beginning(busy_seconds: float, *, durable: bool = True) -> str:
     """What begins a transaction that writes; `busy_seconds` is how long each of its statements waits for a lock.
 
     Set explicitly: a role's defaults may be otherwise. Without `durable` the commit is not flushed.
     """
-    millis = max(int(busy_seconds * 1000), 1)  # 0 would be for ever
-    begin = f"begin isolation level read committed; set local lock_timeout = {millis}"
+    begin = f"begin isolation level read committed; set local lock_timeout = {millis(busy_seconds)}"
     return f"{begin}; {_BEGUN}" if durable else f"{begin}; set local synchronous_commit = off; {_BEGUN}"
+
+
+# The same for statements that are sent together with their commit. The look comes last, and where this release may not write,
+# or the database was younger before, its error keeps the commit from happening. Who has written nothing has no id.
+BEGIN: LiteralString = "begin isolation level read committed"
+SET_AND_LOCK: LiteralString = (
+    "select set_config('lock_timeout', %s, true), set_config('synchronous_commit', %s, true), "
+    f"pg_advisory_xact_lock_shared({VERSION_LOCK})"
+)
+SEEN_OR_RAISE: LiteralString = (
+    "select pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time()::text, "
+    f"1 / (value::int <= {SCHEMA} and coalesce(pg_current_xact_id_if_assigned()::text::bigint > %s::bigint, true)"
+    " and (select value::bigint from duly.meta where name = 'epoch') = %s::bigint)::int "
+    "from duly.meta where name = 'min_writer'"
+)
 
 
 class Begun(NamedTuple):
@@ -176,6 +201,11 @@ class Past:
     def mark(self) -> Mark:
         """What was seen before a transaction begins, to be compared with it after: meanwhile others may commit."""
         return Mark(self._epoch, self._committed)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the database was seen, and has not gone back."""
+        return self._epoch > 0 and not self._went_back
 
     def check(self, xid: int, epoch: int, before: Mark) -> None:
         """Raise `LedgerWentBack` for a transaction that began after the mark and should have come before it."""
@@ -340,6 +370,50 @@ class PostgresStore:
         return self._run(
             operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True, durable=durable
         )
+
+    @property
+    def pipelines(self) -> bool:
+        """Whether statements can be sent together: libpq can from PostgreSQL 14 on."""
+        return psycopg.capabilities.has_pipeline()
+
+    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+        """As `write`, for an operation that reads nothing but its last look: its statements and the commit are sent
+        together, and waited for once. Raises `CommitUnknown` where the reply was lost, or the ledger is not what it was.
+        """
+        if not self.pipelines or not self.past.is_known:
+            return self.write(operation, durable=durable)
+        try:
+            return self._at_once(operation, durable=durable)
+        except psycopg.Error as e:
+            if reply_is_lost(e) or isinstance(e, psycopg.errors.DivisionByZero):
+                raise CommitUnknown from e
+            raise translated(e, name=self.path) from e
+        finally:
+            operation.close()
+
+    def _at_once(self, operation: Operation[T], *, durable: bool) -> T:
+        connection, before = self.session.connection, self.past.mark()
+
+        def execute(sql: LiteralString, parameters: Any = None) -> psycopg.Cursor[tuple[Any, ...]]:
+            # One for each: in a pipeline a cursor collects the answers of all that it has executed.
+            cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
+            return cursor.execute(sql, parameters)
+
+        try:
+            with connection.pipeline():
+                execute(BEGIN)
+                execute(SET_AND_LOCK, (millis(self.busy_seconds), "on" if durable else "off"))
+                sent = [execute(rendered(ask, self.clock_by_hand), ask.parameters) for ask in ask_together(operation)]
+                seen = execute(SEEN_OR_RAISE, (before.xid, before.epoch))
+                execute("commit")
+        except BaseException:
+            if not connection.broken:
+                connection.execute("rollback")
+            raise
+        xid, server, _ = seen.fetchall()[0]
+        if durable and xid is not None:
+            self.past.committed(Begun(xid, server))
+        return conclude(operation, sent[-1].fetchone())
 
     def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
         try:

@@ -7,28 +7,34 @@ back. Connections that are free are kept for the next transaction.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import psycopg
 
-from duly.errors import Conflict, LedgerUnavailable
-from duly.ledger.ask import Ask, drive_async
+from duly.errors import CommitUnknown, Conflict, LedgerUnavailable
+from duly.ledger.ask import Ask, ask_together, conclude, drive_async
 from duly.store import BUSY_SECONDS, refuse_other_versions
 from duly.store.postgres import (
+    BEGIN,
     FACTS_AND_BACKEND,
     FATE,
     LOOK_AGAIN_SECONDS,
     NOT_KNOWN,
     PREPARE_NEVER,
     ROLLED_BACK,
+    SEEN_OR_RAISE,
+    SET_AND_LOCK,
     Begun,
     Past,
     beginning,
     begun_of,
     fate_of,
+    millis,
     redacted,
     render,
+    rendered,
     reply_is_lost,
     threshold_of,
     translated,
@@ -98,13 +104,25 @@ async def commit(connection: psycopg.AsyncConnection[Any], past: Past, begun: Be
     try:
         await psycopg.AsyncCursor(connection).execute("commit")
     except psycopg.Error as e:
-        if not reply_is_lost(e):
-            raise
-        connection.pgconn.finish()
-        if not await _has_committed(past, begun):
-            raise Conflict(ROLLED_BACK) from e
+        await settle(connection, past, begun, e)
     if durable:
         past.committed(begun)
+
+
+async def settle(connection: psycopg.AsyncConnection[Any], past: Past, begun: Begun, error: psycopg.Error) -> None:
+    """After an error at a COMMIT: return where it has committed all the same; as `postgres.settle`, awaited."""
+    if not reply_is_lost(error):
+        raise error
+    connection.pgconn.finish()
+    if not await _has_committed(past, begun):
+        raise Conflict(ROLLED_BACK) from error
+
+
+def together_async(connection: psycopg.AsyncConnection[Any]) -> AbstractAsyncContextManager[object]:
+    """As `postgres.together`."""
+    if not psycopg.capabilities.has_pipeline():
+        return nullcontext()
+    return psycopg.AsyncConnection.pipeline(connection)
 
 
 async def _has_committed(past: Past, begun: Begun) -> bool:
@@ -140,6 +158,7 @@ class AsyncPostgresStore:
         self.clock_by_hand = False
         self.ledger_id = self.namespace = ""
         self._free: list[psycopg.AsyncConnection[Any]] = []
+        self._free_owned: list[OwnedTransaction] = []
 
     async def open(self) -> None:
         """Read what the ledger says of itself; again is a no-op."""
@@ -197,6 +216,48 @@ class AsyncPostgresStore:
             operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True, durable=durable
         )
 
+    @property
+    def pipelines(self) -> bool:
+        """Whether statements can be sent together: libpq can from PostgreSQL 14 on."""
+        return psycopg.capabilities.has_pipeline()
+
+    async def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+        """As `PostgresStore.write_at_once`."""
+        if not self.pipelines or not self.past.is_known:
+            return await self.write(operation, durable=durable)
+        try:
+            return await self._at_once(operation, durable=durable)
+        except psycopg.Error as e:
+            if reply_is_lost(e) or isinstance(e, psycopg.errors.DivisionByZero):
+                raise CommitUnknown from e
+            raise translated(e, name=self.path) from e
+        finally:
+            operation.close()
+
+    async def _at_once(self, operation: Operation[T], *, durable: bool) -> T:
+        connection, before = await self.connect(), self.past.mark()
+
+        async def execute(sql: LiteralString, parameters: Any = None) -> psycopg.AsyncCursor[tuple[Any, ...]]:
+            # One for each: in a pipeline a cursor collects the answers of all that it has executed.
+            cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
+            return await cursor.execute(sql, parameters)
+
+        try:
+            async with together_async(connection):
+                await execute(BEGIN)
+                await execute(SET_AND_LOCK, (millis(self.busy_seconds), "on" if durable else "off"))
+                sent = [
+                    await execute(rendered(ask, self.clock_by_hand), ask.parameters) for ask in ask_together(operation)
+                ]
+                seen = await execute(SEEN_OR_RAISE, (before.xid, before.epoch))
+                await execute("commit")
+            xid, server, _ = (await seen.fetchall())[0]
+            if durable and xid is not None:
+                self.past.committed(Begun(xid, server))
+            return conclude(operation, await sent[-1].fetchone())
+        finally:
+            self._keep(connection)  # one that is still in a transaction is discarded
+
     async def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
         connection = None
         try:
@@ -230,9 +291,21 @@ class AsyncPostgresStore:
 
     async def owned(self) -> OwnedTransaction:
         """A transaction for a run's own effect."""
+        while self._free_owned:
+            owned = self._free_owned.pop()
+            if owned.is_free:
+                return owned
+            owned.finish()
         from duly.store.owned.postgres_async import OwnedTransaction
 
         return await OwnedTransaction.open(self)
+
+    def keep_owned(self, owned: OwnedTransaction) -> None:
+        """Keep one for another run, whose run is over. One that is still in a transaction is discarded."""
+        if owned.is_free and len(self._free_owned) < _KEPT:
+            self._free_owned.append(owned)
+        else:
+            owned.finish()
 
     def begin_pulse(self, attempt_id: bytes) -> int:
         """No pulse: processes of other hosts cannot be looked at, the lease alone decides."""
@@ -255,3 +328,5 @@ class AsyncPostgresStore:
         """Close the free connections. The store may be used again."""
         while self._free:
             await self._free.pop().close()
+        while self._free_owned:
+            self._free_owned.pop().finish()

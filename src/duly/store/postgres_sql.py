@@ -35,6 +35,7 @@ def spell(statement: Statement, clock: str) -> str:
             "{share}": "for key share",
             "{lock}": "for no key update",
             "{alone}": "for update",
+            "{absent}": "and not exists (select 1 from duly.run where series = :series and nominal = :nominal)",
         }
         for token, text in tokens.items():
             ready = ready.replace(token, text)

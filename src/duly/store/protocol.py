@@ -70,6 +70,10 @@ class Store(Protocol):
     @property
     def clock_by_hand(self) -> bool: ...
 
+    @property
+    def pipelines(self) -> bool:
+        """Whether a claim that looks by itself costs one wait: then a look before it would cost another."""
+
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
 
@@ -78,6 +82,12 @@ class Store(Protocol):
 
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it; without `durable` the commit is not flushed."""
+
+    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+        """As `write`, for an operation that reads nothing but its last look: where statements can be sent together, one wait.
+
+        Raises `CommitUnknown` where the reply was lost, or the ledger may not be written any more: ask it by `write` then.
+        """
 
     def now(self) -> int:
         """The ledger's instant."""
@@ -104,6 +114,9 @@ class AsyncStore(Protocol):
     ledger_id: str
     clock_by_hand: bool
 
+    @property
+    def pipelines(self) -> bool: ...
+
     async def open(self) -> None:
         """Open the ledger; again is a no-op."""
 
@@ -112,6 +125,8 @@ class AsyncStore(Protocol):
     async def glance(self, operation: Operation[T]) -> T: ...
 
     async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T: ...
+
+    async def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T: ...
 
     async def now(self) -> int: ...
 

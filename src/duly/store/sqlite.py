@@ -148,7 +148,7 @@ def render(statement: Statement) -> tuple[str, bool]:
     ready = _rendered.get(statement)
     if ready is None:
         sql = statement.sql.replace("{or_rollback}", "or rollback")
-        for token in ("{share}", "{lock}", "{alone}"):  # one writer at a time
+        for token in ("{share}", "{lock}", "{alone}", "{absent}"):  # one writer at a time
             sql = sql.replace(token, "")
         ready = _rendered[statement] = (sql.replace("{now}", ":now"), "{now}" in sql)
     return ready
@@ -157,10 +157,10 @@ def render(statement: Statement) -> tuple[str, bool]:
 class Answers:
     """Answers what an operation asks on one connection, inside whatever transaction that is in."""
 
-    __slots__ = ("_connection", "_path", "clock_by_hand")
+    __slots__ = ("_path", "clock_by_hand", "connection")
 
     def __init__(self, connection: sqlite3.Connection, path: str, *, clock_by_hand: bool = False) -> None:
-        self._connection = connection
+        self.connection = connection
         self._path = path
         self.clock_by_hand = clock_by_hand
 
@@ -173,11 +173,13 @@ class Answers:
 
     def _cursor(self) -> sqlite3.Cursor:
         # Made directly: a caller's row factory, or cursor class, is none of our rows' business.
-        return sqlite3.Cursor(self._connection)
+        return sqlite3.Cursor(self.connection)
 
     def __call__(self, ask: Ask) -> object:
         if ask.statement is None:
             return self.now() if ask.want == "now" else self._alive(ask)
+        if ask.statement.only_locks:
+            return None
         sql, needs_now = render(ask.statement)
         parameters = {**ask.parameters, "now": self.now()} if needs_now else ask.parameters
         try:
@@ -243,7 +245,7 @@ def begin(connection: sqlite3.Connection, lock: WriterLock, *, path: str, second
     if not lock.acquire(seconds):
         raise LedgerBusy(f"the ledger {path} stayed busy for {seconds:g} s; nothing was decided. Try again")
     try:
-        while_busy(lambda: connection.execute("begin immediate"), seconds=deadline - monotonic())
+        while_busy(lambda: sqlite3.Cursor(connection).execute("begin immediate"), seconds=deadline - monotonic())
     except BaseException:
         lock.release()
         raise
@@ -256,15 +258,24 @@ def commit(connection: sqlite3.Connection, *, seconds: float) -> None:
 
 def while_busy(act: Callable[[], T], *, seconds: float) -> T:
     """Do it again while SQLite says busy, with short pauses, for so many seconds at most."""
+    try:
+        return act()
+    except sqlite3.OperationalError as e:
+        if not _is_busy(e):
+            raise
     pause, deadline = _FIRST_PAUSE, monotonic() + seconds
     while True:
+        sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
         try:
             return act()
         except sqlite3.OperationalError as e:
-            if e.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY) or monotonic() > deadline:
+            if not _is_busy(e) or monotonic() > deadline:
                 raise
-        sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY)
 
 
 def facts_of(connection: sqlite3.Connection, *, seconds: float) -> dict[str, str]:
@@ -293,6 +304,8 @@ class SqliteStore:
     made, also inside a database that is there already. Raises `NoLedger`, `LedgerUnavailable`, `LedgerUnwritable`,
     `LedgerCorrupt`, `LedgerTooNew` or `LedgerTooOld`.
     """
+
+    pipelines = False
 
     def __init__(self, path: str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = os.path.realpath(path)  # by whatever link it is reached, its lock is one file
@@ -360,6 +373,10 @@ class SqliteStore:
         loss loses nothing.
         """
         return self.session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
+
+    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+        """As `write`: there is no wire between."""
+        return self.write(operation, durable=durable)
 
     def now(self) -> int:
         """The ledger's instant. A clock set by hand lies in the file, and may be busy as that may."""
@@ -437,61 +454,55 @@ class Session:
             self.close()
 
     def read(self, operation: Operation[T]) -> T:
-        try:
-            self.connection.execute("begin")
-            try:
-                return drive(operation, self._patiently)
-            finally:
-                self.connection.rollback()
-        except sqlite3.Error as e:
-            raise translated(e, path=self._path) from e
-        finally:
-            operation.close()
+        return self._through(operation, _read, self._busy_seconds)
 
     def glance(self, operation: Operation[T]) -> T:
-        try:
-            return drive(operation, self._patiently)
-        except sqlite3.Error as e:
-            raise translated(e, path=self._path) from e
-        finally:
-            operation.close()
+        return self._through(operation, _glance, self._busy_seconds)
 
     def write(self, operation: Operation[T], *, durable: bool, busy_seconds: float) -> T:
-        try:
-            if durable:
-                return self._write(operation, busy_seconds)
-            self.connection.execute("pragma synchronous = normal")  # an error inside a transaction
-            try:
-                return self._write(operation, busy_seconds)
-            finally:
-                self.connection.execute("pragma synchronous = full")
-        except sqlite3.Error as e:
-            raise translated(e, path=self._path) from e
-        finally:
-            operation.close()
-
-    def _write(self, operation: Operation[T], busy_seconds: float) -> T:
         if self.owned is not None and self.owned.is_open:
+            operation.close()
             raise TransactionOwned(
                 "this thread's run.tx is open and holds the ledger; do this before it, or after the run"
             )
-        begin(self.connection, self.lock, path=self._path, seconds=busy_seconds)
+        return self._through(operation, self._write if durable else self._write_unflushed, busy_seconds)
+
+    def _through(self, operation: Operation[T], act: Callable[[Operation[T], Answers, float], T], seconds: float) -> T:
+        """Do it on the connection of the thread's runs where there is one, for it knows already what they wrote: one that
+        finds the file written by another connection reads it all anew. While a run has it, on one beside it.
+        """
+        try:
+            if self.owned is None or self.owned.is_open:
+                return act(operation, self.answers, seconds)
+            return self.owned.lend(operation, act, seconds)
+        except sqlite3.Error as e:
+            raise translated(e, path=self._path) from e
+        finally:
+            operation.close()
+
+    def _write(self, operation: Operation[T], answers: Answers, seconds: float) -> T:
+        connection = answers.connection
+        begin(connection, self.lock, path=self._path, seconds=seconds)
         try:
             self._refuse_moved()
-            refuse_newer(self.connection)
-            result = drive(operation, self.answers)
-            commit(self.connection, seconds=busy_seconds)
+            refuse_newer(connection)
+            result = drive(operation, answers)
+            commit(connection, seconds=seconds)
         finally:
             try:
-                if self.connection.in_transaction:
-                    self.connection.rollback()
+                if connection.in_transaction:
+                    sqlite3.Connection.rollback(connection)
             finally:
                 self.lock.release()
         return result
 
-    def _patiently(self, ask: Ask) -> object:
-        """In rollback-journal mode a reader may meet a committing writer."""
-        return while_busy(lambda: self.answers(ask), seconds=self._busy_seconds)
+    def _write_unflushed(self, operation: Operation[T], answers: Answers, seconds: float) -> T:
+        execute = sqlite3.Cursor(answers.connection).execute
+        execute("pragma synchronous = normal")  # an error inside a transaction
+        try:
+            return self._write(operation, answers, seconds)
+        finally:
+            execute("pragma synchronous = full")
 
     def _refuse_moved(self) -> None:
         """A commit into a file that was deleted, or has another in its place, would be a commit that nobody sees."""
@@ -501,3 +512,24 @@ class Session:
             here = None
         if here is None or (here.st_dev, here.st_ino) != self._file:
             raise LedgerUnavailable(f"the ledger {self._path} was deleted or replaced while it was open")
+
+
+def _read(operation: Operation[T], answers: Answers, seconds: float) -> T:
+    connection = answers.connection
+    sqlite3.Cursor(connection).execute("begin")
+    try:
+        return _glance(operation, answers, seconds)
+    finally:
+        sqlite3.Connection.rollback(connection)
+
+
+def _glance(operation: Operation[T], answers: Answers, seconds: float) -> T:
+    """In rollback-journal mode a reader may meet a committing writer."""
+
+    def patiently(ask: Ask) -> object:
+        try:
+            return answers(ask)
+        except sqlite3.OperationalError:
+            return while_busy(lambda: answers(ask), seconds=seconds)
+
+    return drive(operation, patiently)

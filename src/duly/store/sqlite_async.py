@@ -62,6 +62,12 @@ class AsyncSqliteStore:
         write = partial(self.store.write, operation, durable=durable, busy_seconds=busy_seconds)
         return await self._operate(operation, write)
 
+    pipelines = False
+
+    async def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+        """As `write`: there is no wire between."""
+        return await self.write(operation, durable=durable)
+
     async def _operate(self, operation: Operation[T], work: Callable[[], T]) -> T:
         try:
             return await self._in_thread(work)

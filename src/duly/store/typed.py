@@ -68,6 +68,10 @@ class TypedStore:
     def clock_by_hand(self) -> bool:
         return self.ledger.clock_by_hand
 
+    @property
+    def pipelines(self) -> bool:
+        return self.ledger.pipelines
+
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
         return self.ledger.read(operation)
@@ -78,13 +82,21 @@ class TypedStore:
 
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come."""
+        self._refuse_open(operation)
+        return self.ledger.write(operation, durable=durable, busy_seconds=busy_seconds)
+
+    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+        """As `write`, for an operation that reads nothing but its last look: all of it is sent together."""
+        self._refuse_open(operation)
+        return self.ledger.write_at_once(operation, durable=durable)
+
+    def _refuse_open(self, operation: Operation[T]) -> None:
         owned = self._of_this_thread()
         if owned is not None and owned.is_open and isinstance(self.ledger, SqliteStore):
             operation.close()
             raise TransactionOwned(
                 "this thread's run.tx is open and holds the ledger; do this before it, or after the run"
             )
-        return self.ledger.write(operation, durable=durable, busy_seconds=busy_seconds)
 
     def now(self) -> int:
         """The ledger's instant."""

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import Misuse
 from duly.ledger.complete import COMPLETE_IF_HELD
+from duly.ledger.named import Named
+from duly.ledger.records import Claim
 from duly.ledger.take import CLAIM_IF_FREE, TAKE_OVER
 from duly.work.ledger import Ledger
 
@@ -115,6 +117,8 @@ class _Watch(Generic[T]):
                     self._claims = True
         except StopIteration as end:
             result: T = end.value
+            if isinstance(result, Named) and isinstance(result.answer, Claim):
+                self._claims = True
             return result
         finally:
             self._operation.close()
@@ -130,6 +134,7 @@ class _MortalStore:
         self.namespace = store.namespace
         self.ledger_id = store.ledger_id
         self.clock_by_hand = store.clock_by_hand
+        self.pipelines = False
 
     def glance(self, operation: Operation[T]) -> T:
         return self._store.glance(operation)
@@ -142,6 +147,9 @@ class _MortalStore:
         result = self._store.write(watch.operate(), durable=durable, busy_seconds=busy_seconds)
         watch.committed()
         return result
+
+    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+        return self.write(operation, durable=durable)  # sent together with its commit it would have no point before
 
     def now(self) -> int:
         return self._store.now()

@@ -78,24 +78,35 @@ def declaration_of(
     return Declaration(name, "", schedule, policies, actor(), defaults, closed), closed
 
 
-def taking(
-    job: str, window: str | None, scope: str, adhoc: str | None
-) -> Callable[[Claimer], Operation[Named | Refused | Misuse]]:
-    """The operation that takes what the caller named. Raises `Misuse` for what names nothing, or two things."""
+class Wanted:
+    """A run that a caller named: the operation that takes it, and its window where that is what was named."""
+
+    __slots__ = ("declared", "take", "window")
+
+    def __init__(
+        self, declared: Declaration, window: str | None, take: Callable[[Claimer], Operation[Named | Refused | Misuse]]
+    ) -> None:
+        self.declared = declared
+        self.window = window
+        self.take = take
+
+
+def wanted(job: str, window: str | None, scope: str, adhoc: str | None) -> Wanted:
+    """What the caller named. Raises `Misuse` for what names nothing, or two things."""
     if ":" in job:
         if window is not None or adhoc is not None or scope:
             raise Misuse(f"{job!r} is a whole key; leave window, scope and adhoc out")
         key = parse_key(job)
         declared = Declaration(key.job, key.scope, by=actor())
-        return lambda claimer: take_key(key, declared, claimer)
+        return Wanted(declared, None, lambda claimer: take_key(key, declared, claimer))
     check_job_name(job)
     if scope:
         check_scope(scope)
     declared = Declaration(job, scope, by=actor())
     if adhoc is not None and window is None:
-        return lambda claimer: take_adhoc(declared, adhoc, claimer)
+        return Wanted(declared, None, lambda claimer: take_adhoc(declared, adhoc, claimer))
     if window is not None and adhoc is None:
-        return lambda claimer: take_window(declared, window, claimer)
+        return Wanted(declared, window, lambda claimer: take_window(declared, window, claimer))
     raise Misuse(f"name one run of {job}: a window as '2026-10-05', or adhoc='an-id'")
 
 

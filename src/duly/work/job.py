@@ -8,7 +8,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
+from duly.errors import ClaimLost, CommitUnknown, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
 from duly.ledger.address import scopes_of
 from duly.ledger.complete import complete_or_raise
@@ -20,6 +20,7 @@ from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
+from duly.ledger.remembered import claim_remembered, peek_remembered
 from duly.records import replace
 from duly.schedule.keys import RunKey
 from duly.times import SECOND, parse_duration
@@ -34,12 +35,14 @@ from duly.work.attempt import (
 )
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
+from duly.work.memory import Memory
 from duly.work.payload import payload_hash
 from duly.work.run import Run
 from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
+    from duly.ledger.remembered import Place
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
@@ -73,6 +76,7 @@ class Job(Generic[Tx]):
         self._declared = declared
         self._scopes = scopes
         self._inline = inline
+        self._memory = Memory()
 
     def __repr__(self) -> str:
         return f"<duly.Job {self.name}>"
@@ -99,11 +103,12 @@ class Job(Generic[Tx]):
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         try:
-            seen = raise_if_refused(self._store.glance(peek_window(declared, window, pulse.claimer)))
+            place = self._memory.place_of(declared, window)
+            seen = self._look(place, declared, window, pulse.claimer)
             if seen is not None:
                 return answered(seen)
             with self._claiming() as claiming:
-                named = raise_if_refused(claiming.ask(take_window(declared, window, pulse.claimer)))
+                named = self._take(claiming, place, declared, window, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
                     again = partial(take_window, declared, window)
@@ -111,6 +116,26 @@ class Job(Generic[Tx]):
             return answered(named)  # after the commit of what was found on the way
         finally:
             pulse.stop()
+
+    def _look(self, place: Place | None, declared: Declaration, window: str, claimer: Claimer) -> Named | None:
+        if place is None:
+            return raise_if_refused(self._store.glance(peek_window(declared, window, claimer)))
+        if self._store.pipelines and not self._inline:  # its claim looks by itself, and costs no more
+            return None
+        return self._store.glance(peek_remembered(place, claimer))
+
+    def _take(
+        self, claiming: Claiming, place: Place | None, declared: Declaration, window: str, claimer: Claimer
+    ) -> Named:
+        named = None
+        if place is not None:
+            named = claiming.ask_at_once(claim_remembered(place, claimer)) or self._look(
+                None, declared, window, claimer
+            )
+        if named is None:
+            named = raise_if_refused(claiming.ask(take_window(declared, window, claimer)))
+            self._memory.keep(named.known, declared)
+        return named
 
     def catch_up(self, *, scope: str | None = None) -> list[Completed]:
         """Work what is owed, oldest first, by the job's catch-up policy: what cron, a timer or a Pod calls.
@@ -239,7 +264,7 @@ def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None)
     """The declaration for one scope. Raises `UnknownScope` for one that the job's own roster does not have."""
     if roster is not None and scope not in roster:
         raise UnknownScope(f"scope: {declared.job} has the scopes {', '.join(map(repr, roster))}, not {scope!r}")
-    return replace(declared, scope=scope)
+    return declared if declared.scope == scope else replace(declared, scope=scope)
 
 
 def refuse_unfinished(result: object) -> None:
@@ -270,6 +295,15 @@ class Claiming:
         if self.transaction is None:
             return self._store.write(operation, durable=self._durable)
         return self.transaction.drive(operation)
+
+    def ask_at_once(self, operation: Operation[T | None]) -> T | None:
+        """Run one that reads nothing but its last look. None also where the reply was lost: the same attempt may ask again."""
+        if self.transaction is not None:
+            return self.transaction.drive(operation)
+        try:
+            return self._store.write_at_once(operation, durable=self._durable)
+        except CommitUnknown:
+            return None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Inline, what was found without claiming is committed too; after a claim the transaction has ended already."""

@@ -9,11 +9,12 @@ from datetime import date
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import Misuse, Refused
+from duly.errors import CommitUnknown, Misuse, Refused
 from duly.ledger import contracts
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer
+from duly.ledger.remembered import claim_remembered, peek_remembered
 from duly.schedule.keys import parse_key
 from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in
@@ -21,22 +22,23 @@ from duly.store.sqlite import SqliteStore, ledger_path
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse, raise_if_refused
 from duly.work.claim import Claim
-from duly.work.declared import declaration_of, taking
+from duly.work.declared import declaration_of, wanted
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import Job, wait_micros
 from duly.work.keeper import LeaseKeeper
+from duly.work.memory import Memory
 from duly.work.payload import payload_hash
 from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
     import psycopg
 
-    from duly.ledger.ask import Operation
     from duly.ledger.named import Named
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.borrowed import Lent
     from duly.store.protocol import Store
+    from duly.work.declared import Wanted
     from duly.work.payload import Json
     from duly.work.run import Run
 
@@ -49,6 +51,7 @@ class Ledger(Generic[Tx]):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._keeper = LeaseKeeper(store)
+        self._memory = Memory()
 
     def __repr__(self) -> str:
         return f"<duly.Ledger {self._store.path}>"
@@ -129,18 +132,20 @@ class Ledger(Generic[Tx]):
         """
         hashed = None if payload is None else payload_hash(payload)
         patience = None if wait is None else Patience(self._store, wait_micros(wait))
+        run = wanted(job, None if window is None else str(window), scope, adhoc)
         while True:
-            answer = self._take(taking(job, None if window is None else str(window), scope, adhoc), hashed)
+            answer = self._take(run, hashed)
             if not isinstance(answer, Busy) or patience is None or not patience.pause():
                 return answer
 
-    def _take(
-        self, ask_for: Callable[[Claimer], Operation[Named | Refused | Misuse]], payload: str | None
-    ) -> Claim | AlreadyCompleted | Busy | NotDue:
+    def _take(self, run: Wanted, payload: str | None) -> Claim | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         claim = None
         try:
-            named = raise_if_refused(self._store.write(ask_for(pulse.claimer)))
+            named = self._from_memory(run, pulse.claimer)
+            if named is None:
+                named = raise_if_refused(self._store.write(run.take(pulse.claimer)))
+                self._memory.keep(named.known, run.declared)
             answer = named.answer
             if isinstance(answer, (Refused, Misuse)):
                 raise answer
@@ -152,6 +157,18 @@ class Ledger(Generic[Tx]):
         finally:
             if claim is None:
                 pulse.stop()
+
+    def _from_memory(self, run: Wanted, claimer: Claimer) -> Named | None:
+        place = self._memory.place_of(run.declared, run.window)
+        if place is None:
+            return None
+        seen = None if self._store.pipelines else self._store.glance(peek_remembered(place, claimer))
+        if seen is not None:
+            return seen
+        try:
+            return self._store.write_at_once(claim_remembered(place, claimer))
+        except CommitUnknown:  # the reply was lost: `take` knows the claim of the same attempt
+            return None
 
     def close(self) -> None:
         """Close this thread's connections."""

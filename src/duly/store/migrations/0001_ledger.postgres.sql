@@ -61,8 +61,21 @@ create table duly.job (
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       bigint,                    -- the schedule version in force; null: never scheduled
+    edition       bigint not null default 1, -- rises with each change of this row: who remembers it can tell
     created_at    bigint not null
 );
+
+create function duly.job_changed() returns trigger
+    language plpgsql
+    set search_path = pg_catalog, pg_temp
+    as $$
+begin
+    new.edition := old.edition + 1;
+    return new;
+end $$;
+
+create trigger job_changed before update on duly.job
+    for each row execute function duly.job_changed();
 
 create table duly.version (
     job            bigint not null references duly.job (id),

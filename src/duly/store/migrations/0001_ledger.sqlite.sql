@@ -61,8 +61,14 @@ create table duly_job (
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       integer,                    -- the schedule version in force; null: never scheduled
+    edition       integer not null default 1, -- rises with each change of this row: who remembers it can tell
     created_at    integer not null
 );
+
+create trigger duly_job_changed after update on duly_job when new.edition = old.edition
+begin
+    update duly_job set edition = edition + 1 where id = new.id;
+end;
 
 create table duly_version (
     job            integer not null references duly_job (id),
@@ -125,8 +131,9 @@ create table duly_run (
     series           integer not null,
     nominal          integer not null,
     revision         integer not null,
-    state            text    not null check (state in
-                         ('open', 'running', 'completed', 'failed', 'unknown', 'skipped', 'replaced')),
+    -- Written out: for a list of more than two values SQLite builds a table, at each write.
+    state            text    not null check (state = 'open' or state = 'running' or state = 'completed' or state = 'failed'
+                                             or state = 'unknown' or state = 'skipped' or state = 'replaced'),
     fence            integer not null,        -- the number of the newest attempt; 0: never attempted
     due              integer,
     window_start     integer,
@@ -154,7 +161,7 @@ create table duly_run (
 ) without rowid;
 
 create index duly_run_unsettled on duly_run (series, nominal)
-    where state in ('open', 'running', 'failed', 'unknown');
+    where state = 'open' or state = 'running' or state = 'failed' or state = 'unknown';
 
 create table duly_renewal (
     series     integer not null,
@@ -173,7 +180,8 @@ create table duly_attempt (
     attempt_id blob    not null,
     started_at integer not null,              -- read back from the guarded run: null here is a lost claim (I2)
     ended_at   integer not null,
-    outcome    text    not null check (outcome in ('completed', 'failed', 'cancelled', 'lost', 'released')),
+    outcome    text    not null check (outcome = 'completed' or outcome = 'failed' or outcome = 'cancelled'
+                                       or outcome = 'lost' or outcome = 'released'),
     contract   text    not null,
     owner      text    not null,
     trigger    text    not null,
@@ -282,7 +290,8 @@ begin
            coalesce((select at from duly_clock), cast((julianday('now') - 2440587.5) * 86400000000 as integer)),
            'completed', r.contract, r.owner, r.trigger, null
       from duly_run r
-     where r.state in ('open', 'running', 'failed', 'unknown') and r.state in ('running', 'unknown')
+     where (r.state = 'open' or r.state = 'running' or r.state = 'failed' or r.state = 'unknown')
+       and r.state in ('running', 'unknown')
        and lower(hex(r.attempt_id)) = replace(lower(new.attempt_id), '-', '')
        and r.fence = cast(new.attempt as integer);
     select raise(rollback, 'duly: another attempt took this run over, or it has already ended; nothing was committed')
@@ -291,7 +300,8 @@ begin
        set state = 'completed', cause = null,
            settled_at = coalesce((select at from duly_clock),
                                  cast((julianday('now') - 2440587.5) * 86400000000 as integer))
-     where state in ('open', 'running', 'failed', 'unknown') and state in ('running', 'unknown')
+     where (state = 'open' or state = 'running' or state = 'failed' or state = 'unknown')
+       and state in ('running', 'unknown')
        and lower(hex(attempt_id)) = replace(lower(new.attempt_id), '-', '')
        and fence = cast(new.attempt as integer);
 end;

@@ -1,14 +1,17 @@
 """The transaction that a run owns on PostgreSQL: `run.tx`, a real `psycopg.Connection` that cannot end it.
 
-It begins when it is first read and commits with the run's completion. Commit, rollback, close and `with` are refused by
-overriding them, transaction statements by their first word; savepoints, and so `transaction()`, are allowed. Completion
-looks whether the transaction is still the one that was begun, whatever a statement may have hidden.
+It begins with the first statement, in one wait with it, and commits with the run's completion. Commit, rollback, close and
+`with` are refused by overriding them, transaction statements by their first word; savepoints, and so `transaction()`, are
+allowed. Completion looks whether the transaction is still the one that was begun, whatever a statement may have hidden.
+
+The connection is not in psycopg's autocommit mode: a cursor that is not ours cannot write outside of a transaction either.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString, NoReturn, TypeVar
 
 import psycopg
@@ -19,12 +22,17 @@ from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive
 from duly.store.owned.words import ends_transaction
 from duly.store.postgres import (
+    BEGIN,
+    SEEN,
+    SET_AND_LOCK,
     Answers,
     Begun,
-    beginning,
-    begun,
+    Mark,
+    Past,
+    begun_of,
     commit,
     is_refusal,
+    millis,
     settle,
     together,
     translated,
@@ -39,6 +47,7 @@ T = TypeVar("T")
 
 # Where the transaction is another one, the error ends that one too.
 STILL_THE_SAME: LiteralString = "select 1 / (pg_current_xact_id() = %s::xid8)::int"
+ANOTHER = "the run's transaction was ended and another one begun; nothing more is kept"
 CURRENT: LiteralString = "select pg_current_xact_id()::text"
 
 
@@ -46,12 +55,27 @@ class OwnedCursor(psycopg.Cursor[Any]):
     """A cursor that writes only while the run's transaction is open, and does not end it."""
 
     def execute(self, query: Any, params: Any = None, **kwargs: Any) -> OwnedCursor:
-        _owner(self).check(query)
-        return super().execute(query, params, **kwargs)
+        connection = _owner(self)
+        connection.check(query)
+        if connection.is_begun:
+            return super().execute(query, params, **kwargs)
+        with connection.beginning():
+            return super().execute(query, params, **kwargs)
 
     def executemany(self, query: Any, params_seq: Iterable[Any], **kwargs: Any) -> None:
         _owner(self).check(query)
+        _owner(self).begin()
         super().executemany(query, params_seq, **kwargs)
+
+    def stream(self, query: Any, params: Any = None, **kwargs: Any) -> Any:
+        _owner(self).check(query)
+        _owner(self).begin()
+        return super().stream(query, params, **kwargs)
+
+    def copy(self, statement: Any, params: Any = None, **kwargs: Any) -> Any:
+        _owner(self).check(statement)
+        _owner(self).begin()
+        return super().copy(statement, params, **kwargs)
 
 
 def _owner(cursor: OwnedCursor) -> OwnedConnection:
@@ -60,38 +84,130 @@ def _owner(cursor: OwnedCursor) -> OwnedConnection:
     return connection
 
 
-class OwnedConnection(psycopg.Connection[Any]):
-    """A connection whose transaction belongs to duly."""
+class Ours:
+    """What both kinds of connection know of the run's transaction."""
 
     _open = False
     _owner_pid = 0
+    _begun: Begun | None = None
+    _begins = 0  # how often a transaction was begun in this run
+    _says_begin = False
+    _past: Past
+    _busy_seconds: float
 
-    def check(self, query: Any) -> None:
+    @property
+    def is_begun(self) -> bool:
+        """Whether the run's transaction has been begun, and it is known which it is."""
+        return self._begun is not None
+
+    def check(self: Any, query: Any) -> None:
         """Raise `TransactionOwned` unless the run's transaction is open here, and the query leaves it so."""
-        refuse_ending(self, text_of(self, query), is_open=self._open, owner_pid=self._owner_pid)
+        refuse_ending(
+            self, text_of(self, query), is_open=self._open, owner_pid=self._owner_pid, is_begun=self._begins > 0
+        )
 
-    def commit(self) -> None:
+    def belong_to(self: Any, past: Past, busy_seconds: float) -> None:
+        """Be a new connection of this process."""
+        self._owner_pid, self._past, self._busy_seconds = os.getpid(), past, busy_seconds
+
+    def give_back(self) -> None:
+        """Be no run's any more."""
+        self._open, self._begun, self._begins = False, None, 0
+
+    @contextmanager
+    def _saying_begin(self) -> Iterator[None]:
+        """Around a BEGIN of ours: psycopg would send one of its own before, and wait for the answer."""
+        self._says_begin = True
+        try:
+            yield
+        finally:
+            self._says_begin = False
+
+    def _start_query(self: Any) -> Any:  # what every cursor of psycopg, copy and transaction() do first
+        if self.pgconn.transaction_status == TransactionStatus.IDLE:
+            self._begins += 1
+        if self._says_begin:
+            return iter(())
+        return super()._start_query()  # type: ignore[misc]  # every connection of psycopg has it
+
+    def _know(self, rows: list[Any], before: Mark) -> None:
+        self._begun = begun_of(rows, self._past, before)
+
+
+class OwnedConnection(Ours, psycopg.Connection[Any]):
+    """A connection whose transaction belongs to duly."""
+
+    def begin(self) -> None:
+        """Begin the run's transaction now, if it is not begun yet: where more follows than one statement."""
+        if not self.is_begun:
+            with self.beginning():
+                pass
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """Send what begins the transaction together with what the block executes: one wait.
+
+        Raises `LedgerTooNew` and `LedgerWentBack`.
+        """
+        seen, before = psycopg.Cursor(self, row_factory=psycopg.rows.tuple_row), self._past.mark()
+        try:
+            with together(self):
+                with self._saying_begin():
+                    psycopg.Cursor(self).execute(BEGIN)
+                psycopg.Cursor(self).execute(SET_AND_LOCK, (millis(self._busy_seconds), "on"))
+                seen.execute(SEEN)
+                yield
+        finally:
+            if seen.pgresult is not None:
+                self._know(seen.fetchall(), before)
+
+    def cursor(self, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs.get("name"):  # a cursor of the server, which is not ours
+            self.check("")
+            self.begin()
+        return super().cursor(*args, **kwargs)
+
+    def transaction(self, *args: Any, **kwargs: Any) -> Any:
+        self.check("")
+        self.begin()  # then it is a savepoint
+        return super().transaction(*args, **kwargs)
+
+    def pipeline(self) -> Any:
+        if self._open:
+            self.begin()
+        return super().pipeline()
+
+    def commit(self, *_: object) -> NoReturn:
         raise TransactionOwned
 
-    def rollback(self) -> None:
+    def rollback(self, *_: object) -> NoReturn:
         raise TransactionOwned("duly owns this transaction; raise an exception, and nothing of it is kept")
 
-    def close(self) -> None:
-        raise TransactionOwned
+    close = tpc_begin = tpc_prepare = tpc_commit = tpc_rollback = __enter__ = commit  # type: ignore[assignment]
 
-    def __enter__(self) -> NoReturn:
-        raise TransactionOwned
+    def _set(self, *_: object) -> NoReturn:
+        raise TransactionOwned(
+            "how the transaction of run.tx behaves is duly's; `set local` may change it for this one"
+        )
+
+    # The attributes are set by them, too.
+    set_autocommit = set_isolation_level = set_read_only = set_deferrable = _set  # type: ignore[assignment]
 
 
 def refuse_ending(
-    connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], text: str, *, is_open: bool, owner_pid: int
+    connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any],
+    text: str,
+    *,
+    is_open: bool,
+    owner_pid: int,
+    is_begun: bool = True,
 ) -> None:
     """Raise `TransactionOwned` unless the run's transaction is open in this process, and the statement leaves it so."""
     if owner_pid != os.getpid():
         raise TransactionOwned("run.tx belongs to the process that forked this one")
     if not is_open:
         raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
-    if connection.info.transaction_status == TransactionStatus.IDLE:
+    if is_begun and connection.info.transaction_status == TransactionStatus.IDLE:
         raise TransactionOwned("the run's transaction has ended; nothing of it is kept. Stop")
     if ends_transaction(text):
         raise TransactionOwned
@@ -110,21 +226,20 @@ class OwnedTransaction:
     def __init__(self, store: PostgresStore) -> None:
         self._past = store.past
         self._name = store.path
-        self._busy_seconds = store.busy_seconds
         try:
             connection = OwnedConnection.connect(
                 store.url,
-                autocommit=True,
                 application_name="duly run",
                 prepare_threshold=store.prepare_threshold,
                 cursor_factory=OwnedCursor,
             )
+            # Set explicitly: a role's default may be otherwise.
+            psycopg.Connection.set_isolation_level(connection, psycopg.IsolationLevel.READ_COMMITTED)
         except psycopg.Error as e:
             raise translated(e, name=store.path) from e
-        connection._owner_pid = os.getpid()
+        connection.belong_to(store.past, store.busy_seconds)
         self._connection = connection
         self._answers = Answers(connection, clock_by_hand=store.clock_by_hand)
-        self._begun: Begun | None = None
 
     @property
     def connection(self) -> OwnedConnection:
@@ -137,33 +252,37 @@ class OwnedTransaction:
         return self._connection._open
 
     def begin(self) -> OwnedConnection:
-        """Begin the transaction. Raises `LedgerTooNew`."""
+        """Give the connection to a run, whose first statement begins the transaction."""
         if self._connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
-        try:
-            before = self._past.mark()
-            self._begun = begun(self._ours(beginning(self._busy_seconds)), self._past, before)
-        except BaseException:
-            self.abandon()
-            raise
+        self.abandon()  # what somebody has begun on it between two runs
         self._connection._open = True
         return self._connection
 
     def drive(self, operation: Operation[T]) -> T:
         """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
         try:
-            self._connection.check("")
+            self._known()
             return drive(operation, self._answers)
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         finally:
             operation.close()
 
+    def _known(self) -> Begun:
+        """The transaction, which is begun now if it was not. Raises `TransactionOwned` where it is not the run's own."""
+        connection = self._connection
+        connection.check("")
+        connection.begin()
+        if connection._begins > 1:
+            raise TransactionOwned(ANOTHER)
+        assert connection._begun is not None
+        return connection._begun
+
     def commit(self) -> None:
         """Commit the transaction, and be ready for the next run. Raises `Conflict` where it was rolled back instead."""
-        assert self._begun is not None
         try:
-            commit(self._cursor(), self._past, self._begun)
+            commit(self._cursor(), self._past, self._known())
         except psycopg.IntegrityError:  # a constraint of the user's, judged here
             raise
         except psycopg.Error as e:
@@ -174,9 +293,11 @@ class OwnedTransaction:
     def complete(self, operation: Operation[T]) -> T:
         """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
         try:
-            self._connection.check("")
-            assert self._begun is not None
-            return self._complete(operation, self._begun)
+            try:
+                began = self._known()
+            except psycopg.Error as e:
+                raise translated(e, name=self._name) from e
+            return self._complete(operation, began)
         finally:
             operation.close()
             self.abandon()
@@ -193,7 +314,7 @@ class OwnedTransaction:
                 sent.append(drive(operation, self._answers))
                 self._cursor().execute("commit")
         except psycopg.errors.DivisionByZero as e:
-            raise TransactionOwned("the run's transaction was ended and another one begun; nothing more is kept") from e
+            raise TransactionOwned(ANOTHER) from e
         except psycopg.IntegrityError as e:
             if is_refusal(e):  # else it is a constraint of the user's, looked at when the effect commits
                 raise ClaimLost from None
@@ -215,7 +336,7 @@ class OwnedTransaction:
         """End the transaction and keep nothing of it; a no-op once it has committed."""
         if self._connection._owner_pid != os.getpid():  # a fork has the connection too, and not the transaction
             return
-        self._connection._open = False
+        self._connection.give_back()
         usable = not self._connection.closed and not self._connection.broken
         if usable and self._connection.info.transaction_status != TransactionStatus.IDLE:
             self._ours("rollback")
@@ -234,11 +355,3 @@ class OwnedTransaction:
     def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
         # A run's row factory is none of our rows' business.
         return psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row)
-
-    def _current(self) -> str:
-        try:
-            row = self._cursor().execute(CURRENT).fetchone()
-        except psycopg.Error as e:
-            raise translated(e, name=self._name) from e
-        assert row is not None
-        return str(row[0])

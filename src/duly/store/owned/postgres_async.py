@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
-from duly.errors import TransactionOwned
+from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive_async
-from duly.store.owned.postgres import CURRENT, refuse_ending, text_of
-from duly.store.postgres import Begun, beginning, translated
-from duly.store.postgres_async import AsyncAnswers, begin, commit
+from duly.store.owned.postgres import ANOTHER, STILL_THE_SAME, Ours
+from duly.store.postgres import BEGIN, SEEN, SET_AND_LOCK, Begun, is_refusal, millis, translated
+from duly.store.postgres_async import AsyncAnswers, commit, settle, together_async
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -25,12 +26,30 @@ class OwnedCursor(psycopg.AsyncCursor[Any]):
     """A cursor that writes only while the run's transaction is open, and does not end it."""
 
     async def execute(self, query: Any, params: Any = None, **kwargs: Any) -> OwnedCursor:
-        _owner(self).check(query)
-        return await super().execute(query, params, **kwargs)
+        connection = _owner(self)
+        connection.check(query)
+        if connection.is_begun:
+            return await super().execute(query, params, **kwargs)
+        async with connection.beginning():
+            return await super().execute(query, params, **kwargs)
 
     async def executemany(self, query: Any, params_seq: Iterable[Any], **kwargs: Any) -> None:
         _owner(self).check(query)
+        await _owner(self).begin()
         await super().executemany(query, params_seq, **kwargs)
+
+    async def stream(self, query: Any, params: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
+        _owner(self).check(query)
+        await _owner(self).begin()
+        async for row in super().stream(query, params, **kwargs):
+            yield row
+
+    @asynccontextmanager
+    async def copy(self, statement: Any, params: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
+        _owner(self).check(statement)
+        await _owner(self).begin()
+        async with super().copy(statement, params, **kwargs) as copy:
+            yield copy
 
 
 def _owner(cursor: OwnedCursor) -> OwnedConnection:
@@ -39,39 +58,72 @@ def _owner(cursor: OwnedCursor) -> OwnedConnection:
     return connection
 
 
-class OwnedConnection(psycopg.AsyncConnection[Any]):
+class OwnedConnection(Ours, psycopg.AsyncConnection[Any]):
     """A connection whose transaction belongs to duly."""
 
-    _open = False
-    _owner_pid = 0
+    async def begin(self) -> None:
+        """Begin the run's transaction now, if it is not begun yet: where more follows than one statement."""
+        if not self.is_begun:
+            async with self.beginning():
+                pass
 
-    def check(self, query: Any) -> None:
-        """Raise `TransactionOwned` unless the run's transaction is open here, and the query leaves it so."""
-        refuse_ending(self, text_of(self, query), is_open=self._open, owner_pid=self._owner_pid)
+    @asynccontextmanager
+    async def beginning(self) -> AsyncIterator[None]:
+        """Send what begins the transaction together with what the block executes: one wait.
 
-    async def commit(self) -> None:
+        Raises `LedgerTooNew` and `LedgerWentBack`.
+        """
+        seen, before = psycopg.AsyncCursor(self, row_factory=psycopg.rows.tuple_row), self._past.mark()
+        try:
+            async with together_async(self):
+                with self._saying_begin():
+                    await psycopg.AsyncCursor(self).execute(BEGIN)
+                await psycopg.AsyncCursor(self).execute(SET_AND_LOCK, (millis(self._busy_seconds), "on"))
+                await seen.execute(SEEN)
+                yield
+        finally:
+            if seen.pgresult is not None:
+                self._know(await seen.fetchall(), before)
+
+    @asynccontextmanager
+    async def transaction(self, *args: Any, **kwargs: Any) -> AsyncIterator[psycopg.AsyncTransaction]:
+        self.check("")
+        await self.begin()  # then it is a savepoint
+        async with super().transaction(*args, **kwargs) as savepoint:
+            yield savepoint
+
+    @asynccontextmanager
+    async def pipeline(self) -> AsyncIterator[psycopg.AsyncPipeline]:
+        if self._open:
+            await self.begin()
+        async with super().pipeline() as pipeline:
+            yield pipeline
+
+    async def commit(self, *_: object) -> NoReturn:
         raise TransactionOwned
 
-    async def rollback(self) -> None:
+    async def rollback(self, *_: object) -> NoReturn:
         raise TransactionOwned("duly owns this transaction; raise an exception, and nothing of it is kept")
 
-    async def close(self) -> None:
-        raise TransactionOwned
+    close = tpc_begin = tpc_prepare = tpc_commit = tpc_rollback = __aenter__ = commit  # type: ignore[assignment]
 
-    async def __aenter__(self) -> NoReturn:
-        raise TransactionOwned
+    async def _set(self, *_: object) -> NoReturn:
+        raise TransactionOwned(
+            "how the transaction of run.tx behaves is duly's; `set local` may change it for this one"
+        )
+
+    set_autocommit = set_isolation_level = set_read_only = set_deferrable = _set  # type: ignore[assignment]
 
 
 class OwnedTransaction:
     """A run's own connection: begun by `begin`, ended by `complete` or `abandon`, then closed."""
 
     def __init__(self, connection: OwnedConnection, store: AsyncPostgresStore) -> None:
+        self._store = store
         self._past = store.past
         self._name = store.path
-        self._busy_seconds = store.busy_seconds
         self._connection = connection
         self._answers = AsyncAnswers(connection, clock_by_hand=store.clock_by_hand)
-        self._begun: Begun | None = None
 
     @classmethod
     async def open(cls, store: AsyncPostgresStore) -> OwnedTransaction:
@@ -79,14 +131,15 @@ class OwnedTransaction:
         try:
             connection = await OwnedConnection.connect(
                 store.url,
-                autocommit=True,
                 application_name="duly run",
                 prepare_threshold=store.prepare_threshold,
                 cursor_factory=OwnedCursor,
             )
+            # Set explicitly: a role's default may be otherwise.
+            await psycopg.AsyncConnection.set_isolation_level(connection, psycopg.IsolationLevel.READ_COMMITTED)
         except psycopg.Error as e:
             raise translated(e, name=store.path) from e
-        connection._owner_pid = os.getpid()
+        connection.belong_to(store.past, store.busy_seconds)
         return cls(connection, store)
 
     @property
@@ -100,67 +153,90 @@ class OwnedTransaction:
         return self._connection._open
 
     async def begin(self) -> OwnedConnection:
-        """Begin the transaction."""
-        try:
-            self._begun = await begin(self._connection, beginning(self._busy_seconds), self._past)
-        except psycopg.Error as e:
-            await self.abandon()
-            raise translated(e, name=self._name) from e
-        except BaseException:
-            await self.abandon()
-            raise
+        """Give the connection to a run, whose first statement begins the transaction."""
         self._connection._open = True
         return self._connection
 
     async def commit(self) -> None:
         """Commit the transaction. Raises `Conflict` where it was rolled back instead."""
         try:
-            await self._commit()
-        finally:
-            await self.abandon()
-
-    async def _commit(self) -> None:
-        assert self._begun is not None
-        try:
-            await commit(self._connection, self._past, self._begun)
+            await commit(self._connection, self._past, await self._known())
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
+        finally:
+            await self.abandon()
 
     async def drive(self, operation: Operation[T]) -> T:
         """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
         try:
-            self._connection.check("")
+            await self._known()
             return await drive_async(operation, self._answers)
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         finally:
             operation.close()
 
+    async def _known(self) -> Begun:
+        """The transaction, which is begun now if it was not. Raises `TransactionOwned` where it is not the run's own."""
+        connection = self._connection
+        connection.check("")
+        await connection.begin()
+        if connection._begins > 1:
+            raise TransactionOwned(ANOTHER)
+        assert connection._begun is not None
+        return connection._begun
+
     async def complete(self, operation: Operation[T]) -> T:
         """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
         try:
-            self._connection.check("")
-            assert self._begun is not None
-            if await self._current() != self._begun.xid:
-                raise TransactionOwned("the run's transaction was ended and another one begun; nothing more is kept")
-            result = await self.drive(operation)
-            await self._commit()
-            return result
+            try:
+                began = await self._known()
+            except psycopg.Error as e:
+                raise translated(e, name=self._name) from e
+            return await self._complete(operation, began)
         finally:
             operation.close()
             await self.abandon()
 
-    async def abandon(self) -> None:
-        """End the transaction, and keep nothing of it if it has not committed: the connection is closed at the driver."""
-        self._connection._open = False
-        self._connection.pgconn.finish()
-
-    async def _current(self) -> str:
+    async def _complete(self, operation: Operation[T], began: Begun) -> T:
+        """As `postgres.OwnedTransaction._complete`: the look, the completion and the COMMIT in one wait."""
+        sent: list[T] = []
         try:
-            cursor = psycopg.AsyncCursor(self._connection, row_factory=psycopg.rows.tuple_row)
-            await cursor.execute(CURRENT)
-            row = await cursor.fetchone()
+            async with together_async(self._connection):
+                await psycopg.AsyncCursor(self._connection).execute(STILL_THE_SAME, (began.xid,))
+                sent.append(await drive_async(operation, self._answers))
+                await psycopg.AsyncCursor(self._connection).execute("commit")
+        except psycopg.errors.DivisionByZero as e:
+            raise TransactionOwned(ANOTHER) from e
+        except psycopg.IntegrityError as e:
+            if is_refusal(e):  # else it is a constraint of the user's, looked at when the effect commits
+                raise ClaimLost from None
+            raise
+        except psycopg.Error as e:
+            if not sent:
+                raise translated(e, name=self._name) from e
+            await self._settle(began, e)
+        self._past.committed(began)
+        return sent[0]
+
+    async def _settle(self, began: Begun, error: psycopg.Error) -> None:
+        try:
+            await settle(self._connection, self._past, began, error)
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
-        assert row is not None
-        return str(row[0])
+
+    async def abandon(self) -> None:
+        """Keep nothing of what has not committed: then the connection is closed at the driver. Else the next run has it."""
+        connection = self._connection
+        if connection._open:
+            connection.give_back()
+            self._store.keep_owned(self)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether another run may have the connection."""
+        return not self._connection.closed and self._connection.pgconn.transaction_status == TransactionStatus.IDLE
+
+    def finish(self) -> None:
+        """Close the connection at the driver."""
+        self._connection.pgconn.finish()

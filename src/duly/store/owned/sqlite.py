@@ -18,7 +18,7 @@ from duly.store.sqlite import Answers, begin, commit, connect, refuse_newer, tra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any, NoReturn, TypeVar
 
     from duly.ledger.ask import Operation
@@ -61,6 +61,19 @@ class OwnedConnection(sqlite3.Connection):
     _pid = 0
     disposed = False  # no run will use it any more
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._prepared: dict[str, Any] = {}
+
+    def __call__(self, sql: str, /) -> Any:
+        """The statement of a text, for a cursor. The module asks for it wherever it caches none itself."""
+        if not self._ours:
+            return super().__call__(sql)
+        statement = self._prepared.get(sql)
+        if statement is None:
+            statement = self._prepared[sql] = super().__call__(sql)
+        return statement
+
     def check_open(self) -> None:
         """Raise `TransactionOwned` unless the run's transaction is open, in this process."""
         if self._pid != os.getpid():
@@ -76,7 +89,7 @@ class OwnedConnection(sqlite3.Connection):
         return super().cursor(OwnedCursor if factory in (None, sqlite3.Cursor) else factory)
 
     def execute(self, sql: str, parameters: Any = (), /) -> OwnedCursor:
-        cursor: OwnedCursor = self.cursor()
+        cursor: OwnedCursor = super().cursor(OwnedCursor)
         return cursor.execute(sql, parameters)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> OwnedCursor:
@@ -97,6 +110,7 @@ class OwnedConnection(sqlite3.Connection):
     def close(self) -> None:
         if not self.disposed:
             raise TransactionOwned
+        self._prepared.clear()
         super().close()
 
     @property
@@ -136,6 +150,15 @@ class OwnedTransaction:
         inside = connection._open and connection.in_transaction and connection._pid == os.getpid()
         return sqlite3.SQLITE_OK if inside and action != sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_DENY
 
+    def lend(self, operation: Operation[T], act: Callable[[Operation[T], Answers, float], T], seconds: float) -> T:
+        """Let the ledger use the connection for itself, between two runs."""
+        connection = self._connection
+        connection._ours = True
+        try:
+            return act(operation, self._answers, seconds)
+        finally:
+            connection._ours = False
+
     @property
     def connection(self) -> OwnedConnection:
         """The connection, for the run's effect."""
@@ -152,7 +175,6 @@ class OwnedTransaction:
         if connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
         connection._ours = connection._open = True
-        connection.row_factory, connection.text_factory = None, str  # whatever the thread's run before this one set
         try:
             begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)
             refuse_newer(connection)
@@ -167,12 +189,15 @@ class OwnedTransaction:
 
     def drive(self, operation: Operation[T]) -> T:
         """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
+        connection = self._connection
         try:
-            self._connection.check_open()
+            connection.check_open()
+            connection._ours = True
             return drive(operation, self._answers)
         except sqlite3.Error as e:
             raise translated(e, path=self._path) from e
         finally:
+            connection._ours = False
             operation.close()
 
     def commit(self) -> None:
@@ -206,9 +231,11 @@ class OwnedTransaction:
                 sqlite3.Connection.rollback(connection)
         finally:
             connection._ours = connection._open = False
+            connection.row_factory, connection.text_factory = None, str  # whatever the run set
             self._lock.release()
 
     def close(self) -> None:
         """Close the connection."""
-        sqlite3.Connection.close(self._connection)
+        self._connection.disposed = True
+        self._connection.close()
         self._lock.close()

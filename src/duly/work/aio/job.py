@@ -19,8 +19,9 @@ from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
+from duly.ledger.remembered import peek_remembered
 from duly.schedule.keys import RunKey
-from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, record_ending
+from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, held_of, look, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue
@@ -28,10 +29,12 @@ from duly.work.attempt import Pulse, raise_if_refused, retry_delay, terms_of
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import answered, for_scope, refuse_unfinished, wait_micros
+from duly.work.memory import Memory
 from duly.work.payload import payload_hash
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
+    from duly.ledger.remembered import Place
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
     from duly.work.payload import Json
@@ -61,6 +64,7 @@ class Job(Generic[Tx]):
         self._declared = declared
         self._scopes = scopes
         self._inline = inline
+        self._memory = Memory()
 
     def __repr__(self) -> str:
         return f"<duly.aio.Job {self.name}>"
@@ -91,11 +95,18 @@ class Job(Generic[Tx]):
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         try:
-            seen = raise_if_refused(await self._store.glance(peek_window(declared, window, pulse.claimer)))
+            place = self._memory.place_of(declared, window)
+            seen = await self._look(place, declared, window, pulse.claimer)
             if seen is not None:
                 return answered(seen)
             async with self._claiming() as claiming:
-                named = await claiming.claim(take_window(declared, window, pulse.claimer), _claim_of_named)
+                named = None
+                if place is not None:
+                    named = await claiming.from_memory(place, pulse.claimer)
+                    named = named or await self._look(None, declared, window, pulse.claimer)
+                if named is None:
+                    named = await claiming.claim(take_window(declared, window, pulse.claimer), held_of)
+                    self._memory.keep(named.known, declared)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
                     again = partial(take_window, declared, window)
@@ -103,6 +114,13 @@ class Job(Generic[Tx]):
             return answered(named)  # after the commit of what was found on the way
         finally:
             pulse.stop()
+
+    async def _look(self, place: Place | None, declared: Declaration, window: str, claimer: Claimer) -> Named | None:
+        if place is None:
+            return raise_if_refused(await self._store.glance(peek_window(declared, window, claimer)))
+        if self._inline:
+            return await self._store.glance(peek_remembered(place, claimer))
+        return await look(self._store, place, claimer)
 
     def catch_up(self, *, scope: str | None = None) -> Awaited[list[Completed]]:
         """Work what is owed, oldest first, by the job's catch-up policy: as `duly.Job.catch_up`."""
@@ -218,10 +236,6 @@ class Job(Generic[Tx]):
         if self._scopes is not None:
             return list(self._scopes)
         return await self._store.read(scopes_of(self.name)) or [""]
-
-
-def _claim_of_named(named: Named) -> Held | None:
-    return named.answer if isinstance(named.answer, Held) else None
 
 
 def _claim_of_taken(taken: object) -> Held | None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import Misuse, Refused
 from duly.ledger import contracts
-from duly.ledger.named import Named
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer
@@ -18,27 +17,28 @@ from duly.schedule.keys import RunKey, parse_key
 from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in_async
 from duly.store.sqlite import ledger_path
-from duly.work.aio.attempt import Claiming, Patience
+from duly.work.aio.attempt import Claiming, Patience, held_of, look
 from duly.work.aio.awaited import Awaited
 from duly.work.aio.claim import Claim
 from duly.work.aio.job import Job
 from duly.work.aio.keeper import LeaseKeeper
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse
-from duly.work.declared import declaration_of, taking
+from duly.work.declared import declaration_of, wanted
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import wait_micros
+from duly.work.memory import Memory
 from duly.work.payload import payload_hash
 
 if TYPE_CHECKING:
     import aiosqlite
     import psycopg
 
-    from duly.ledger.ask import Operation
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.protocol import AsyncStore
     from duly.work.aio.run import Run
+    from duly.work.declared import Wanted
     from duly.work.payload import Json
 
 Tx = TypeVar("Tx")
@@ -50,6 +50,7 @@ class Ledger(Generic[Tx]):
     def __init__(self, store: AsyncStore) -> None:
         self._store = store
         self._keeper = LeaseKeeper(store)
+        self._memory = Memory()
 
     def __repr__(self) -> str:
         return f"<duly.aio.Ledger {self._store.path}>"
@@ -122,31 +123,32 @@ class Ledger(Generic[Tx]):
 
         As `duly.Ledger.take`. Cancelled meanwhile, it gives back what it claimed.
         """
-        ask_for = taking(job, None if window is None else str(window), scope, adhoc)
+        run = wanted(job, None if window is None else str(window), scope, adhoc)
         hashed = None if payload is None else payload_hash(payload)
-        return Awaited(self._take_patiently(ask_for, hashed, wait))
+        return Awaited(self._take_patiently(run, hashed, wait))
 
     async def _take_patiently(
-        self,
-        ask_for: Callable[[Claimer], Operation[Named | Refused | Misuse]],
-        payload: str | None,
-        wait: int | float | str | None,
+        self, run: Wanted, payload: str | None, wait: int | float | str | None
     ) -> Claim | AlreadyCompleted | Busy | NotDue:
         await self._store.open()
         patience = None if wait is None else await Patience.of(self._store, wait_micros(wait))
         while True:
-            answer = await self._take(ask_for, payload)
+            answer = await self._take(run, payload)
             if not isinstance(answer, Busy) or patience is None or not await patience.pause():
                 return answer
 
-    async def _take(
-        self, ask_for: Callable[[Claimer], Operation[Named | Refused | Misuse]], payload: str | None
-    ) -> Claim | AlreadyCompleted | Busy | NotDue:
+    async def _take(self, run: Wanted, payload: str | None) -> Claim | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         claim = None
         try:
-            async with Claiming(self._store) as claiming:
-                named = await claiming.claim(ask_for(pulse.claimer), _held)
+            place = self._memory.place_of(run.declared, run.window)
+            named = None if place is None else await look(self._store, place, pulse.claimer)
+            if named is None:
+                async with Claiming(self._store) as claiming:
+                    named = None if place is None else await claiming.from_memory(place, pulse.claimer)
+                    if named is None:
+                        named = await claiming.claim(run.take(pulse.claimer), held_of)
+                        self._memory.keep(named.known, run.declared)
             answer = named.answer
             if isinstance(answer, (Refused, Misuse)):
                 raise answer
@@ -162,10 +164,6 @@ class Ledger(Generic[Tx]):
     async def close(self) -> None:
         """Close the connections that are free."""
         await self._store.close()
-
-
-def _held(named: Named) -> Held | None:
-    return named.answer if isinstance(named.answer, Held) else None
 
 
 def sqlite(path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> Ledger[aiosqlite.Connection]:

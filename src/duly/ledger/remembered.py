@@ -1,0 +1,253 @@
+"""Remembered: the claim of a window by who has claimed another of its line before.
+
+What such a process knows does not change from one run to the next: the job's policies, its schedule, its line. So it need
+not look them up again. One statement makes the run, running, where all of that still holds by the edition of the job's
+row, and where nothing stands in the way that may change: the horizon, a skipped range, the holder of the line, a row of
+the run itself. Where anything does, nothing is written, and the claim is made from the beginning (`take`).
+"""
+
+from __future__ import annotations
+
+from duly.errors import KeyInvalid, TimeInvalid, WindowInvalid
+from duly.ledger import states
+from duly.ledger.address import key_in
+from duly.ledger.ask import Statement, do, one, verdict
+from duly.ledger.named import Named
+from duly.ledger.records import AlreadyCompleted, Claimer, Known, Run, RunId
+from duly.ledger.register import Declaration, is_complete
+from duly.ledger.spells import Spell, lookup, spell_in_force
+from duly.ledger.take import claim_of, run_parameters
+from duly.records import record
+from duly.times import DAY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from duly.ledger.ask import Value
+    from duly.schedule.occurrence import Occurrence
+
+# After the schedule has changed, the date of a fire may name one of before as well.
+_SEAM = 2 * DAY
+
+SEE_AS_REMEMBERED = Statement(
+    "see_as_remembered",
+    # What a duplicate is told is told of the job as it is: a row counts only where the job's is still the one remembered.
+    """
+select state, fence, payload, settled_at, attempt_id, started_at
+  from duly_run
+ where series = :series and nominal = :nominal and revision = :revision
+   and (attempt_id = :attempt_id or exists (select 1 from duly_job where id = :job and edition = :edition))
+""",
+)
+
+LOCK_LINE_IF_ABSENT = Statement(
+    "lock_line_if_absent",
+    # A duplicate takes no lock: with one it would have something to commit.
+    """
+select l.id
+  from duly_line l
+ where l.id = :line and not exists (select 1 from duly_run where series = :series and nominal = :nominal)
+   {lock}
+""",
+    only_locks=True,
+)
+
+# What the claim of a window without a row looks at besides its line and its series.
+_STILL = """exists (select 1 from duly_job where id = :job and edition = :edition)
+   and :due <= {now}
+   and not exists (
+       select 1
+         from duly_skipped
+        where series = :series and from_nominal <= :nominal and to_nominal > :nominal)"""
+
+HOLD_LINE_IF_FREE = Statement(
+    "hold_line_if_free",
+    # Overlap is judged under the lock of the line's row, which an earlier statement took: this one sees what a rival noted
+    # there.
+    f"""
+update duly_line
+   set holder_series = :series, holder_nominal = :nominal, holder_revision = :revision
+ where id = :line
+   and {_STILL}
+   and exists (select 1 from duly_series where id = :series and horizon <= :nominal)
+   and not exists (select 1 from duly_run where series = :series and nominal = :nominal)
+   and not exists (
+       select 1
+         from duly_run r
+        where r.series = duly_line.holder_series and r.nominal = duly_line.holder_nominal
+          and r.revision = duly_line.holder_revision and r.state = 'running')
+""",
+)
+
+CLAIM_IF_AS_REMEMBERED = Statement(
+    "claim_if_as_remembered",
+    # I7: the series is held, so that no prune can pass this run while it is being created.
+    f"""
+insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
+       opened_at, payload, failures, asked_at, first_started_at, attempt_id, started_at, lease_until, contract, remembers,
+       owner, trigger)
+select s.id, :nominal, :revision, {{to}}, 1, cast(:due as bigint), cast(:window_start as bigint),
+       cast(:window_end as bigint), :resolution, cast(:version as bigint), {{now}},
+       coalesce(cast(:payload as text), 'none'), 0, {{now}}, {{now}}, :attempt_id, {{now}}, {{now}} + :lease, :contract,
+       cast(:remembers as bigint), :owner, :trigger
+  from duly_series s
+ where s.id = :series and s.horizon <= :nominal
+   and {_STILL}
+   and (:overlap = 1 or exists (
+       select 1
+         from duly_line
+        where id = :line and holder_series = :series and holder_nominal = :nominal and holder_revision = :revision))
+   {{absent}} {{share}}
+    on conflict do nothing
+""",
+    event="take",
+)
+
+
+@record
+class _Sight:
+    """What a look sees of a run: who has it, or how it ended."""
+
+    state: str
+    fence: int
+    payload: str | None
+    settled_at: int | None
+    attempt_id: bytes | None
+    started_at: int | None
+
+
+@record
+class Remembered:
+    """What was known of a line when a run of it was claimed, with the spell of the schedule in force."""
+
+    known: Known
+    spell: Spell
+
+
+@record
+class Place:
+    """A window of a line that is remembered."""
+
+    known: Known
+    run: RunId
+    occurrence: Occurrence
+
+
+def remember(known: Known, declared: Declaration) -> Remembered | None:
+    """What can be claimed from memory later; None where more has to be looked at than one statement can. Pure.
+
+    In a zone whose rules may change, a window's bounds are those of its stored neighbours; in an ordered job, what is
+    owed before it counts.
+    """
+    if known.version is None or known.version.zone != "UTC" or known.job.ordered or not is_complete(known, declared):
+        return None
+    return Remembered(known, spell_in_force(known))
+
+
+def place_of(remembered: Remembered, window: str) -> Place | None:
+    """The window that is named; None where it has to be looked up, also to say what is wrong with it. Pure."""
+    series, spell = remembered.known.series, remembered.spell
+    assert series is not None
+    try:
+        found = lookup([spell], window)
+    except (KeyInvalid, TimeInvalid, WindowInvalid):
+        return None
+    if found.off or found.start >= found.end:
+        return None
+    if spell.since is not None and found.start < spell.since + _SEAM:
+        return None
+    return Place(remembered.known, RunId(series.id, found.nominal), found)
+
+
+async def peek_remembered(place: Place, claimer: Claimer) -> Named | None:
+    """What a plain look can say of the window: that it is complete. None where a claim has to be tried."""
+    return _answer(place, claimer, await one(SEE_AS_REMEMBERED, _Sight, **_look(place, claimer)))
+
+
+async def claim_remembered(place: Place, claimer: Claimer) -> Named | None:
+    """Claim a window that nobody has touched, or tell that it is complete. None: nothing was written, `take` decides."""
+    job, line, found = place.known.job, place.known.line, place.occurrence
+    assert line is not None
+    assert place.known.version is not None
+    named: dict[str, Value] = {
+        **run_parameters(place.run),
+        "line": line.id,
+        "job": job.id,
+        "edition": job.edition,
+        "due": found.due,
+    }
+    if not job.overlap:
+        await do(LOCK_LINE_IF_ABSENT, line=line.id, series=place.run.series, nominal=place.run.nominal)
+        await do(HOLD_LINE_IF_FREE, **named)
+    await do(
+        CLAIM_IF_AS_REMEMBERED,
+        **named,
+        window_start=found.start,
+        window_end=found.end,
+        resolution=found.resolution,
+        version=place.known.version.number,
+        payload=claimer.payload,
+        attempt_id=claimer.attempt_id,
+        owner=claimer.owner,
+        trigger=claimer.trigger,
+        lease=job.lease,
+        contract=job.contract,
+        remembers=job.remembers,
+        overlap=job.overlap,
+    )
+    return _answer(place, claimer, await verdict(SEE_AS_REMEMBERED, _Sight, **_look(place, claimer)))
+
+
+def _look(place: Place, claimer: Claimer) -> dict[str, Value]:
+    job = place.known.job
+    return {**run_parameters(place.run), "attempt_id": claimer.attempt_id, "job": job.id, "edition": job.edition}
+
+
+def _answer(place: Place, claimer: Claimer, sight: _Sight | None) -> Named | None:
+    if sight is None:
+        return None
+    known, run = place.known, place.run
+    assert known.series is not None
+    key = key_in(known, known.series, run)
+    if sight.attempt_id == claimer.attempt_id and sight.state == states.RUNNING:
+        row = _row(place, claimer, sight)
+        return Named(known, key, claim_of(row, known.job.lease), row)
+    differs = claimer.payload is not None and claimer.payload != sight.payload
+    if sight.state == states.COMPLETED and not differs:
+        return Named(known, key, AlreadyCompleted(run, sight.settled_at or 0, sight.fence), None)
+    return None
+
+
+def _row(place: Place, claimer: Claimer, sight: _Sight) -> Run:
+    """The row of a run that was claimed just now: what is in it was put there by its claim."""
+    job, found, at = place.known.job, place.occurrence, sight.started_at
+    assert at is not None
+    assert place.known.version is not None
+    return Run(
+        place.run.series,  # series
+        place.run.nominal,  # nominal
+        place.run.revision,  # revision
+        sight.state,  # state
+        sight.fence,  # fence
+        found.due,  # due
+        found.start,  # window_start
+        found.end,  # window_end
+        found.resolution,  # resolution
+        place.known.version.number,  # version
+        at,  # opened_at
+        sight.payload,  # payload
+        0,  # failures
+        None,  # retry_at
+        at,  # asked_at
+        None,  # settled_at
+        None,  # was
+        None,  # cause
+        at,  # first_started_at
+        claimer.attempt_id,  # attempt_id
+        at,  # started_at
+        at + job.lease,  # lease_until
+        job.contract,  # contract
+        claimer.owner,  # owner
+        claimer.trigger,  # trigger
+        None,  # zone_facts
+        job.remembers,  # remembers
+    )

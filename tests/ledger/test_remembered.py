@@ -1,0 +1,324 @@
+"""A claim from memory: the same as one from the beginning where nothing has changed, and none at all where anything has."""
+
+from __future__ import annotations
+
+import pytest
+
+from duly.ledger.ask import Statement, drive
+from duly.ledger.named import Named
+from duly.ledger.records import AlreadyCompleted, Claim, Claimer
+from duly.ledger.register import Declaration, declare
+from duly.ledger.remembered import Place, Remembered, claim_remembered, peek_remembered, place_of, remember
+from duly.records import replace
+from duly.schedule.calendar import make_calendar
+from duly.schedule.spec import Schedule, cron, daily, every
+from duly.times import parse_instant
+from duly.work.identity import new_attempt_id
+from tests.books import Book
+
+DAY, NEXT_DAY = "2026-10-04", "2026-10-05"
+
+
+def memory_of(book: Book, job: str = "export") -> Remembered | None:
+    """What a process remembers that has claimed a run of the job just now."""
+    known = book.declare(job)
+    assert not isinstance(known, Exception)
+    return remember(known, book.declaration(job))
+
+
+def place(book: Book, window: str = NEXT_DAY) -> Place:
+    remembered = memory_of(book)
+    assert remembered is not None
+    found = place_of(remembered, window)
+    assert found is not None
+    return found
+
+
+def claim(
+    book: Book, at: Place, *, payload: str | None = None, attempt: bytes | None = None
+) -> Claim | AlreadyCompleted | None:
+    """Claim from memory; None where nothing was claimed, and nothing written."""
+    claimer = Claimer(attempt or new_attempt_id(), "host/1@1+a", "test", payload)
+    before = [book.everything(), book.rows("select * from duly_line")]
+    named = book.write(claim_remembered(at, claimer))
+    answer = None if named is None else named.answer
+    assert answer is None or isinstance(answer, (Claim, AlreadyCompleted))
+    if not isinstance(answer, Claim):
+        assert [book.everything(), book.rows("select * from duly_line")] == before
+    return answer
+
+
+# -- the same as from the beginning -------------------------------------------------------------------------------------
+
+
+def test_it_makes_the_row_that_a_claim_from_the_beginning_makes(book: Book) -> None:
+    columns = (
+        "revision, state, fence, due - window_start, window_end - window_start, resolution, version, zone_facts, opened_at,"
+        " payload, failures, retry_at, asked_at, settled_at, was, cause, first_started_at, started_at, lease_until,"
+        " contract, remembers, owner, trigger"
+    )
+    book.job(overlap=1)
+    first = book.take(DAY)
+
+    second = claim(book, place(book))
+
+    assert isinstance(second, Claim)
+    one, other = book.rows(f"select {columns} from duly_run order by nominal")
+    assert one[:-1] == other[:-1]
+    assert (second.lease_until, second.number, second.contract) == (first.lease_until, 1, "transactional")
+
+
+def test_what_it_says_of_its_run_is_what_the_row_says(book: Book) -> None:
+    book.job()
+
+    answer = claim(book, place(book), payload="json1:aa")
+
+    assert isinstance(answer, Claim)
+    assert answer.row == book.run(answer.run)
+
+
+def test_its_run_is_completed_like_any_other(book: Book) -> None:
+    book.job()
+    answer = claim(book, place(book))
+    assert isinstance(answer, Claim)
+
+    book.complete(answer)
+
+    assert book.attempts(answer.run) == [(1, "completed")]
+    assert claim(book, place(book)) == AlreadyCompleted(answer.run, book.clock.now(), 1)
+
+
+def test_it_notes_its_run_on_the_line(book: Book) -> None:
+    book.job()
+
+    answer = claim(book, place(book))
+
+    assert isinstance(answer, Claim)
+    assert book.rows("select holder_series, holder_nominal, holder_revision from duly_line") == [
+        (answer.run.series, answer.run.nominal, answer.run.revision)
+    ]
+    assert book.ask(DAY) == book.ask(DAY)  # busy: the line is held
+    assert not isinstance(book.ask(DAY), Claim)
+
+
+def test_the_same_attempt_is_told_its_claim_again(book: Book) -> None:
+    """The reply was lost, and the claim is asked for once more, from memory or from the beginning."""
+    book.job()
+    me = new_attempt_id()
+    first = claim(book, place(book), attempt=me)
+    assert isinstance(first, Claim)
+
+    assert claim(book, place(book), attempt=me) == first
+    again = book.ask(NEXT_DAY, attempt=me)
+    assert isinstance(again, Claim)
+    assert (again.number, again.started_at) == (first.number, first.started_at)
+
+
+def test_a_duplicate_is_told_by_a_look_alone(book: Book) -> None:
+    book.job()
+    done = book.take(NEXT_DAY)
+    book.complete(done)
+    claimer = Claimer(new_attempt_id(), "host/1@1+a", "test")
+
+    with book.no_commit():
+        named = book.store.glance(peek_remembered(place(book), claimer))
+
+    assert named is not None
+    assert named.answer == AlreadyCompleted(done.run, book.clock.now(), 1)
+
+
+# -- nothing at all -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_is_worked_is_not_claimed(book: Book) -> None:
+    book.job(overlap=1)
+    at = place(book)
+    book.take(NEXT_DAY)
+
+    assert claim(book, at) is None
+
+
+def test_nor_one_that_failed(book: Book) -> None:
+    book.job(overlap=1)
+    at = place(book)
+    book.fail(book.take(NEXT_DAY))
+
+    assert claim(book, at) is None
+
+
+def test_nor_one_that_is_not_due(book: Book) -> None:
+    book.job()
+
+    assert claim(book, place(book, "2026-10-06")) is None
+
+
+def test_nor_one_that_a_range_skips(book: Book) -> None:
+    book.job()
+    at = place(book)
+    book.amend(
+        "insert into duly_skipped (series, from_nominal, to_nominal, reason, at, by) values (?, ?, ?, 'holiday', 0, 'ops')",
+        at.run.series,
+        at.run.nominal,
+        at.run.nominal + 1,
+    )
+
+    assert claim(book, at) is None
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_nor_one_below_the_horizon(book: Book, overlap: int) -> None:
+    book.job(overlap=overlap)
+    at = place(book)
+    book.amend("update duly_series set horizon = ?", at.run.nominal + 1)
+
+    assert claim(book, at) is None
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_nor_one_whose_job_has_other_policies_since(book: Book, overlap: int) -> None:
+    book.job(overlap=overlap)
+    at = place(book)
+    book.write(declare(Declaration("export", "", daily("UTC"), {"lease": 120_000_000}, "dev@example")))
+
+    assert claim(book, at) is None
+
+
+def test_nor_a_completed_one_of_a_job_that_is_another_since(book: Book) -> None:
+    """The answer may be another: its schedule may have been replaced."""
+    book.job()
+    at = place(book)
+    book.complete(book.take(NEXT_DAY))
+    book.amend("update duly_job set owner = 'data-team'")  # by whatever hand it changes
+
+    assert claim(book, at) is None
+
+
+def test_nor_one_that_was_completed_with_another_payload(book: Book) -> None:
+    book.job()
+    at = place(book)
+    book.complete(book.take(NEXT_DAY, payload="json1:aa"))
+
+    assert claim(book, at, payload="json1:bb") is None
+    assert isinstance(claim(book, at, payload="json1:aa"), AlreadyCompleted)
+    assert isinstance(claim(book, at), AlreadyCompleted)
+
+
+def test_nor_one_whose_line_is_held(book: Book) -> None:
+    book.job()
+    at = place(book)
+    holder = book.take(DAY)
+
+    assert claim(book, at) is None
+
+    book.complete(holder)
+    assert isinstance(claim(book, at), Claim)
+
+
+def test_a_dead_holder_is_ended_from_the_beginning_not_from_memory(book: Book) -> None:
+    book.job()
+    at = place(book)
+    book.take(DAY)
+    book.lapse()
+
+    assert claim(book, at) is None
+
+
+def test_nor_one_that_was_reopened(book: Book) -> None:
+    book.job()
+    at = place(book)
+    done = book.take(NEXT_DAY)
+    book.complete(done)
+    book.reopen(done.run)
+
+    assert claim(book, at) is None
+
+
+def test_a_holder_that_was_noted_before_the_line_was_looked_at_is_no_claim(book: Book) -> None:
+    """The line notes the run already, as after a claim whose row is gone: what else has changed still counts."""
+    book.job()
+    at = place(book)
+    book.amend(
+        "update duly_line set holder_series = ?, holder_nominal = ?, holder_revision = 1", at.run.series, at.run.nominal
+    )
+    book.amend("update duly_job set owner = 'data-team'")
+
+    assert claim(book, at) is None
+
+
+# -- what is remembered -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schedule", "policies"),
+    [(daily("Europe/Berlin"), {}), (daily("UTC"), {"ordered": 1})],
+    ids=["a zone whose rules change", "an ordered job"],
+)
+def test_where_more_has_to_be_looked_at_nothing_is_remembered(
+    book: Book, schedule: Schedule, policies: dict[str, int | str | None]
+) -> None:
+    book.job("export", schedule, **policies)
+
+    assert memory_of(book) is None
+
+
+def test_a_declaration_that_the_ledger_does_not_hold_yet_is_not_remembered(book: Book) -> None:
+    book.job()
+    known = book.declare()
+    assert not isinstance(known, Exception)
+
+    assert remember(known, Declaration("export", "", daily("UTC"), {"lease": 120_000_000})) is None
+
+
+@pytest.mark.parametrize("window", ["yesterday", "2026-13-01", "2026-10-05T03:00:00Z", "soon"])
+def test_a_name_that_has_to_be_looked_up_is_not_placed(book: Book, window: str) -> None:
+    book.job()
+    remembered = memory_of(book)
+    assert remembered is not None
+
+    assert place_of(remembered, window) is None
+
+
+def test_a_day_off_is_not_placed(book: Book) -> None:
+    book.job(schedule=daily("UTC").on(make_calendar("works", "2026-10-04"), "skip"))
+    remembered = memory_of(book)
+    assert remembered is not None
+
+    assert place_of(remembered, DAY) is None
+    assert place_of(remembered, NEXT_DAY) is not None
+
+
+def test_after_an_edit_only_what_the_new_schedule_alone_can_name_is_placed(book: Book) -> None:
+    """The date of a fire may name one of the schedule before as well."""
+    book.job(schedule=cron("0 5 * * *", zone="UTC"))
+    known = book.declare()
+    assert not isinstance(known, Exception)
+    remembered = remember(known, book.declaration())
+    assert remembered is not None
+
+    edited = Remembered(known, replace(remembered.spell, version=2, since=parse_instant("2024-10-04T03:00:00Z")))
+
+    assert place_of(remembered, "2024-10-05") is not None
+    assert place_of(edited, "2024-10-05") is None
+    assert place_of(edited, "2024-10-08") is not None
+
+
+def test_its_statements_are_asked_in_one_go(book: Book) -> None:
+    """Nothing is read before the last: so all of it can be sent together, with the commit."""
+    book.job(schedule=every("5m"))
+    at = place(book, "2026-10-05T03:00:00Z")
+    asked: list[tuple[str, bool]] = []
+
+    def answer(ask: object) -> None:
+        statement = getattr(ask, "statement", None)
+        assert isinstance(statement, Statement)
+        asked.append((statement.name, bool(getattr(ask, "is_last", False))))
+
+    named: Named | None = drive(claim_remembered(at, Claimer(new_attempt_id(), "host", "test")), answer)
+
+    assert named is None
+    assert asked == [
+        ("lock_line_if_absent", False),
+        ("hold_line_if_free", False),
+        ("claim_if_as_remembered", False),
+        ("see_as_remembered", True),
+    ]
