@@ -55,6 +55,35 @@ def test_two_schedulers_that_fire_every_tick_work_each_window_once(stage: Stage)
     assert stage.outcomes() == ["completed"] * len(DAYS)
 
 
+RELEASE = """
+@ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, retries={retries})
+def credit(run):
+    run.tx.execute(f"insert into credited (day, units) values ('{{run.label}}', {retries})")
+
+for _ in range(4):
+    stop("ready")
+    credit.catch_up()
+ledger.close()
+"""
+
+
+def test_two_releases_side_by_side_in_a_rolling_deploy_work_each_day_once(account: Account) -> None:
+    """Each has a scheduler of its own, and they differ in more than the work."""
+    releases = [account.worker(RELEASE.format(retries=retries)) for retries in (1, 3)]
+
+    for _ in range(4):
+        for release in releases:
+            release.reaches("ready")
+        account.clock.advance("1d")
+        for release in releases:
+            release.go_on()
+    for release in releases:
+        release.ends()
+
+    assert account.days == ["2026-10-06", "2026-10-07", "2026-10-08", "2026-10-09"]
+    assert [outcome for _, outcome in account.history()] == ["completed"] * 4
+
+
 def test_two_containers_in_each_of_which_it_is_process_1_are_two_owners() -> None:
     """Host names are copied with the image, pids begin anew, and two may start at the same tick: chance tells them apart."""
     another_start = runpy.run_path(identity.__file__)
