@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import signal
 from typing import Any
 
 import psycopg
@@ -110,6 +111,28 @@ def test_while_the_ledger_cannot_be_asked_no_host_works_and_afterwards_one_does(
     assert hosts.effects() == ["close:2026-11-28[UTC]"]
     assert [hosts.exec("close", command=hosts.effect()).code for _ in range(2)] == [0, 0]
     assert hosts.effects() == ["close:2026-11-28[UTC]", "close:2026-11-29[UTC]"]
+
+
+# -- a zombie -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_attempt_that_goes_on_after_it_was_declared_dead_is_refused_and_explained(hosts: Hosts) -> None:
+    gate = hosts.gate("zombie")
+    idempotent = ("--effect", "idempotent", "--remembers", "forever")
+    zombie = hosts.start("close", *DAILY, *idempotent, command=hosts.effect(gate.shell))
+    gate.arrived()
+    zombie.signal(signal.SIGSTOP)  # as when its host sleeps
+    hosts.clock.advance("10m")
+
+    successor = hosts.exec("close", command=hosts.effect())
+    explained = hosts.duly("explain", "close", "2026-11-28")
+    zombie.signal(signal.SIGCONT)
+    gate.open()
+
+    assert successor.code == 0
+    assert "was lost after 10m: vanished. If it is alive after all, what it reports is refused." in explained.out
+    assert zombie.ended().code == 81
+    assert hosts.outcomes() == ["lost", "completed"]
 
 
 # -- a window's key is no lock ------------------------------------------------------------------------------------------
