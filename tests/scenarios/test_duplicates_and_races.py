@@ -105,9 +105,10 @@ def test_while_the_ledger_cannot_be_asked_no_host_works_and_afterwards_one_does(
     away = {"DULY_LEDGER": f"postgresql://postgres@127.0.0.1:{free_port()}/jobs"}
 
     both = [hosts.start("close", *DAILY, command=hosts.effect(), environ=away) for _ in range(2)]
-    codes = [each.ended().code for each in both]
+    said = [each.ended() for each in both]
 
-    assert codes == [75, 75]
+    assert [each.code for each in said] == [75, 75]
+    assert all(each.talk.endswith("  try: duly status\n") for each in said), said
     assert hosts.effects() == ["close:2026-11-28[UTC]"]
     assert [hosts.exec("close", command=hosts.effect()).code for _ in range(2)] == [0, 0]
     assert hosts.effects() == ["close:2026-11-28[UTC]", "close:2026-11-29[UTC]"]
