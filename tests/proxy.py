@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
@@ -24,6 +24,9 @@ class Proxy:
         self.url = parts._replace(netloc=f"{parts.username or 'postgres'}@127.0.0.1:{port}").geturl()
         self._cut_before = self._cut_after = 0
         self.commits = 0
+        self.meanwhile: Callable[[], object] = lambda: (
+            None
+        )  # when the reply has come, and before its client hears anything
         self.waits = 0  # how often a client asked, and had to wait for an answer before it could know anything
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -65,6 +68,7 @@ class Proxy:
                         self._cut_after = 0
                         silent.set()
                 if not to_server and silent.is_set():
+                    self.meanwhile()
                     return  # the server has answered: it has committed
                 sink.sendall(block)
 

@@ -155,9 +155,9 @@ class Running:
 class Stage:
     """One folder with a ledger and its clock."""
 
-    def __init__(self, folder: Path, *, at: str = AT) -> None:
+    def __init__(self, folder: Path, *, ledger: str | None = None, at: str = AT) -> None:
         self.folder = folder
-        self.path = str(folder / "ledger.db")
+        self.path = ledger or str(folder / "ledger.db")
         self.clock = HandClock(self.path, at=at)
         self._running: list[Running] = []
         self._gates: list[Gate] = []

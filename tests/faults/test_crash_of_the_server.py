@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ import pytest
 import duly
 from duly.store.migrations import postgres
 from tests.books import PostgresBook
-from tests.exec.stage import until
+from tests.exec.stage import DAILY, until
 from tests.faults.account import CREDIT, DAY, KEY, Account
 from tests.faults.cluster import Cluster
+from tests.proxy import Proxy
+from tests.scenarios.hosts import Hosts
+from tests.story import Said
 from tests.work.bank import Worker
 
 # -- under load ---------------------------------------------------------------------------------------------------------
@@ -275,6 +279,41 @@ def test_a_completion_that_was_told_survives_a_crash(forgetful: Account, cluster
 
     assert forgetful.days == forgetful.completed() == ["2026-10-01", DAY]
     assert isinstance(forgetful.credit().run(DAY), duly.AlreadyCompleted)
+
+
+# -- a command's end whose reply was lost in the crash -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "outcome", "told"),
+    [("exit 0", 0, "completed", ""), ("exit 3", 3, "failed", "failed (exit 3); may be retried in ")],
+)
+def test_an_end_that_was_written_down_is_told_as_what_it_was_and_not_as_a_take_over(
+    tmp_path: Path, cluster: Cluster, end: str, code: int, outcome: str, told: str
+) -> None:
+    """After a crash the server cannot say what became of a commit of before it; the ledger can."""
+    hosts = Hosts(tmp_path, cluster.databases.new_database())
+    proxy = Proxy(hosts.path)
+
+    def exec_through_proxy() -> Said:
+        hosts.clock.advance("1d")
+        command, environ = hosts.effect(end), {"DULY_LEDGER": proxy.url}
+        return hosts.exec("close", *DAILY, "--retries", "1", "--no-retry", command=command, environ=environ)
+
+    exec_through_proxy()  # registers the job as well
+    proxy.commits = 0
+    before = exec_through_proxy()
+    proxy.meanwhile = cluster.crash_and_restart
+    proxy.swallow_the_reply_of(proxy.commits - 1)  # of the command's end; after it comes a look for more work
+    after = exec_through_proxy()
+    proxy.close()
+
+    assert (before.code, after.code) == (code, code), after
+    assert told in before.talk
+    assert told in after.talk
+    assert hosts.outcomes() == [outcome] * 3
+    assert len(hosts.effects()) == 3
+    hosts.close()
 
 
 # -- what survives ------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def next_step_of(error: DulyError, typed: Sequence[str]) -> str:
         case LedgerTooNew():
             return "pip install --upgrade duly"
         case LedgerUnavailable():
-            return f"ls -ld {_ledger(typed)}"
+            return _look_at_ledger(typed)
     command = typed[1] if len(typed) > 1 and not typed[1].startswith("-") else ""
     return f"duly {command} --help" if command else "duly --help"
 
@@ -81,14 +81,12 @@ def _job(typed: Sequence[str]) -> str:
     return "" if word.startswith("-") or ":" in word or ".." in word else word
 
 
-def _ledger(typed: Sequence[str]) -> str:
-    """The file of the ledger that a command line means."""
+def _look_at_ledger(typed: Sequence[str]) -> str:
+    """What shows whether the ledger that a command line means is there: a server is asked again, a file is looked at."""
     from shlex import quote
 
-    from duly.cli.ledgers import path_of_ledger
+    from duly.cli.ledgers import is_postgres, path_of_ledger, url_of_ledger
 
     words = list(typed)
     flag = words[words.index("--ledger") + 1] if "--ledger" in words[:-1] else None
-    from duly.cli.ledgers import is_postgres, url_of_ledger
-
-    return quote(path_of_ledger(flag)) if not is_postgres(url_of_ledger(flag)) else "."
+    return "duly status" if is_postgres(url_of_ledger(flag)) else f"ls -ld {quote(path_of_ledger(flag))}"

@@ -194,7 +194,9 @@ def _of_attempt(attempt: Attempt, several: bool, now_: int, at: Callable[[int], 
         ended.outcome, ended.outcome
     )
     error = f": {ended.error}" if ended.error else ""
-    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}."
+    # Nobody saw it end, and another host cannot be looked at.
+    late = " If it is alive after all, what it reports is refused." if ended.outcome == "lost" else ""
+    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}.{late}"
 
 
 _DID = {

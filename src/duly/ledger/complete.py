@@ -104,6 +104,21 @@ select 1
 """,
 )
 
+ENDED_BY = Statement(
+    "ended_by",
+    """
+select 1
+  from duly_attempt
+ where series = :series and nominal = :nominal and revision = :revision
+   and number = :number and attempt_id = :attempt_id and outcome = :outcome and error = :error
+""",
+)
+
+
+async def has_ended(claim: Claim, outcome: str, error: str) -> bool:
+    """Whether this very attempt is on record as ended so, in these words of its own."""
+    return await one(ENDED_BY, int, **claim_parameters(claim), outcome=outcome, error=error) is not None
+
 
 async def has_completed(claim: Claim) -> bool:
     """Whether this very attempt has completed its run: a command may do so by itself."""

@@ -11,7 +11,7 @@ from time import monotonic
 from duly.codes import CANNOT_CREATE, CONFIGURATION, TAKEN_OVER, TIMED_OUT, UNKNOWN
 from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, OutcomeUnknown, Refused
 from duly.ledger import contracts, states
-from duly.ledger.complete import complete_or_raise, has_completed, release_or_raise
+from duly.ledger.complete import complete_or_raise, has_completed, has_ended, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
@@ -377,6 +377,10 @@ class Poke:
             retry_in = self._settle(
                 lambda: record_ending(self._store, work.job, work.claim, ending, error=ending.cause)
             )
+        except ClaimLost:
+            if not self._has_ended(work, "failed", ending.cause):
+                raise
+            retry_in = self._retry_on_record(work)
         except (Conflict, LedgerUnavailable) as e:
             return self._report(work, code, ending.state, f"{ending.cause}; that could not be written down: {e}")
         return self._report(work, code, ending.state, ending.cause, retry_in)
@@ -392,8 +396,23 @@ class Poke:
                     raise
             self._signals.wait(0.2)
 
+    def _has_ended(self, work: Work, outcome: str, error: str) -> bool:
+        """Whether a lost claim is only this attempt's own end, which was written before the reply to it was lost."""
+        return self._settle(lambda: self._store.read(has_ended(work.claim, outcome, error)))
+
+    def _retry_on_record(self, work: Work) -> int | None:
+        """In how many microseconds the run may be taken again, as it stands in the ledger."""
+        row = self._store.read(look(work.claim.run))
+        if row is None or row.retry_at is None:
+            return None
+        return max(row.retry_at - self._store.now(), 0)
+
     def _release(self, work: Work, cause: str) -> None:
-        self._settle(lambda: self._store.write(release_or_raise(work.claim, cause)))
+        try:
+            self._settle(lambda: self._store.write(release_or_raise(work.claim, cause)))
+        except ClaimLost:
+            if not self._has_ended(work, "released", cause):
+                raise
 
     def _report(self, work: Work, code: int, state: str, cause: str, retry_in: int | None = None) -> Report:
         took = self._store.now() - work.claim.started_at
