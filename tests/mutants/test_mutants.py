@@ -45,7 +45,9 @@ class Mutant(NamedTuple):
 
 COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
 WINDOWS, OWED_ROOM, VERSIONS = "ledger/windows.py", "ledger/owed.py", "ledger/versions.py"
-BOUNDS = "ledger/bounds.py"
+BOUNDS, MEMORY = "ledger/bounds.py", "ledger/remembered.py"
+REMEMBERED = "tests/ledger/test_remembered.py::test_"
+WAITS = "tests/work/test_waits.py::test_"
 IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
 TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
 OWED = "tests/ledger/test_owed.py::test_"
@@ -130,6 +132,110 @@ MUTANTS = (
         "a claim looks at the horizon only before it writes",
         (Fault(WINDOWS, " where s.id = :series and s.horizon <= :nominal {share}\n", " where s.id = :series\n"),),
         (TAKING + "a_claimer_that_looked_before_the_horizon_rose_is_refused_by_its_write",),
+    ),
+    Mutant(
+        "a claim from memory does not look at the horizon",
+        (Fault(MEMORY, " where s.id = :series and s.horizon <= :nominal\n", " where s.id = :series\n"),),
+        (REMEMBERED + "nor_one_below_the_horizon[sqlite-1]",),
+    ),
+    Mutant(
+        "a claim from memory does not hold the series against a prune",
+        (Fault(MEMORY, "{{absent}} {{share}}\n", "{{absent}}\n"),),
+        (history("postgres-recall-forget-overlap"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a claim from memory does not look whether the job is what it was",
+        (Fault(MEMORY, "exists (select 1 from duly_job where id = :job and edition = :edition)\n   and :due", ":due"),),
+        (REMEMBERED + "nor_one_whose_job_has_other_policies_since",),
+    ),
+    Mutant(
+        "a change of a job's row leaves its edition as it was",
+        (Fault(TRIGGER, "set edition = edition + 1 where", "set edition = edition where"),),
+        (REMEMBERED + "nor_one_whose_job_has_other_policies_since",),
+    ),
+    Mutant(
+        "a claim from memory does not look whether its run is due",
+        (Fault(MEMORY, "   and :due <= {now}\n", "   and :due = :due\n"),),
+        (REMEMBERED + "nor_one_that_is_not_due",),
+    ),
+    Mutant(
+        "a claim from memory does not look at skipped ranges",
+        (Fault(MEMORY, "from_nominal <= :nominal and to_nominal > :nominal)", "from_nominal > to_nominal)"),),
+        (REMEMBERED + "nor_one_that_a_range_skips",),
+    ),
+    Mutant(
+        "a claim from memory takes a line that is held",
+        (Fault(MEMORY, "   and (:overlap = 1 or exists (\n", "   and (1 = 1 or exists (\n"),),
+        (REMEMBERED + "nor_one_whose_line_is_held",),
+    ),
+    Mutant(
+        "a claim from memory notes itself on a line that is held",
+        (Fault(MEMORY, "r.revision = duly_line.holder_revision and r.state = 'running')", "r.state = 'asleep')"),),
+        (REMEMBERED + "nor_one_whose_line_is_held",),
+    ),
+    Mutant(
+        "a claim from memory looks at its line without a lock",
+        (Fault(MEMORY, "   {lock}\n", ""),),
+        (history("postgres-recall-next-window"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a duplicate is told of a job that is another since",
+        (Fault(MEMORY, "or exists (select 1 from duly_job where id = :job and edition = :edition))", "or 1 = 1)"),),
+        (REMEMBERED + "nor_a_completed_one_of_a_job_that_is_another_since",),
+    ),
+    Mutant(
+        "from memory a payload is not compared",
+        (Fault(MEMORY, "sight.state == states.COMPLETED and not differs", "sight.state == states.COMPLETED"),),
+        (REMEMBERED + "nor_one_that_was_completed_with_another_payload",),
+    ),
+    Mutant(
+        "an attempt does not recognise its own claim",
+        (Fault(TAKE, "seen.state == states.RUNNING and seen.attempt_id == claimer.attempt_id:", "False:"),),
+        (REMEMBERED + "the_same_attempt_is_told_its_claim_again",),
+    ),
+    Mutant(
+        "a duplicate takes a lock",
+        (
+            Fault(
+                "store/postgres_sql.py",
+                '"and not exists (select 1 from duly.run where series = :series and nominal = :nominal)"',
+                '""',
+            ),
+        ),
+        (WAITS + "a_duplicate_takes_no_lock_and_has_nothing_to_commit",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a cursor of the server begins a transaction of its own",
+        (Fault("store/owned/postgres.py", '        if args or kwargs.get("name"):', "        if False:"),),
+        (WAITS + "whichever_way_the_first_statement_comes_it_commits_with_the_completion",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a savepoint that comes first is a transaction",
+        (
+            Fault(
+                "store/owned/postgres.py",
+                "        self.begin()  # then it is a savepoint\n",
+                "",
+            ),
+        ),
+        (WAITS + "and_where_the_function_fails_nothing_of_it_is_kept",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a transaction that somebody else ended and began anew is not noticed",
+        (
+            Fault(
+                "store/owned/postgres.py",
+                "        if connection._begins > 1:\n            raise TransactionOwned(ANOTHER)\n",
+                "",
+            ),
+        ),
+        (WAITS + "a_transaction_that_a_foreign_cursor_ended_before_any_of_ours_began_is_noticed",),
+        on_postgres=True,
     ),
     Mutant(
         "overlap is not looked at",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from typing import Any, LiteralString, cast
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -12,11 +11,9 @@ import pytest
 import duly
 from duly.store.migrations import postgres
 from duly.testing.clock import HandClock
-from tests.proxy import Proxy
 from tests.servers import Server
 
 NIGHT = "2026-10-06T03:00:00Z"
-RUN_WAITS, DUPLICATE_WAITS = 3, 1  # its claim, the one statement of its effect, its completion
 ADD = "update balance set units = units + 10"
 
 
@@ -256,32 +253,3 @@ def test_a_constraint_that_is_looked_at_at_the_commit_is_the_users_own_error(sho
 
     assert shop.rows("select count(*) from child") == [(0,)]
     assert shop.rows("select outcome from duly.attempt") == [("failed",)]
-
-
-def test_how_often_a_run_waits_for_the_server(server: Server) -> None:
-    """A wait is what a distant database costs. Counted on the network, so that nobody adds one unseen."""
-    url = server.new_database()
-    if urlsplit(url).hostname is None:
-        pytest.skip("the server listens on a socket only: there is no network between to count on")
-    postgres.create(url, by="dev@example")
-    with psycopg.connect(url) as connection:
-        connection.execute("create table balance (units integer)")
-    proxy = Proxy(url)
-
-    def credit(run: duly.Run[psycopg.Connection[Any]]) -> None:
-        run.tx.execute(ADD)
-
-    job = duly.postgres(proxy.url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(credit)
-    for day in range(10, 30):  # connections are made, the job is known, and psycopg has prepared its statements
-        job.run(f"2026-09-{day}")
-        job.run(f"2026-09-{day}")
-
-    counted = []
-    for _ in range(2):
-        before = proxy.waits
-        job.run("2026-10-03")
-        counted.append(proxy.waits - before)
-    proxy.close()
-    server.drop(url)
-
-    assert counted == [RUN_WAITS, DUPLICATE_WAITS]

@@ -1,0 +1,395 @@
+"""How often a run waits for PostgreSQL, counted on the network, and what a transaction that begins late must not let through.
+
+A wait is what a distant database costs. `run.tx` says BEGIN together with the first statement, whichever way that comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+import duly
+import duly.aio
+from duly.store.migrations.postgres import create
+from duly.store.postgres import PostgresStore
+from tests.proxy import Proxy
+from tests.servers import Server
+
+ADD = "update balance set units = units + 10"
+
+CLAIM, EFFECT, COMPLETION = 1, 1, 1  # of a line that is known; the effect is one statement
+RUN_WAITS, DUPLICATE_WAITS = CLAIM + EFFECT + COMPLETION, 1
+
+Tx: TypeAlias = "psycopg.Connection[Any]"
+AsyncTx: TypeAlias = "psycopg.AsyncConnection[Any]"
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    url = server.new_database()
+    create(url, by="dev@example")
+    with psycopg.connect(url) as connection:
+        connection.execute("create table balance (units integer)")
+        connection.execute("insert into balance values (0)")
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+def proxy(url: str) -> Iterator[Proxy]:
+    if urlsplit(url).hostname is None:
+        pytest.skip("the server listens on a socket only: there is no network between to count on")
+    proxy = Proxy(url)
+    yield proxy
+    proxy.close()
+
+
+def units(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("select units from balance").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def outcomes(url: str) -> list[str]:
+    with psycopg.connect(url) as connection:
+        return [row[0] for row in connection.execute("select outcome from duly.attempt order by started_at").fetchall()]
+
+
+# -- counted ------------------------------------------------------------------------------------------------------------
+
+
+def days() -> Iterator[str]:
+    """So many that connections are made, the line is known, and psycopg has prepared its statements."""
+    return (f"2026-09-{day}" for day in range(10, 30))
+
+
+def test_how_often_a_run_and_a_duplicate_wait_for_the_server(proxy: Proxy) -> None:
+    job = duly.postgres(proxy.url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(
+        lambda run: [run.tx.execute(ADD)]
+    )
+    for day in days():
+        job.run(day)
+        job.run(day)
+
+    counted = []
+    for _ in range(2):
+        before = proxy.waits
+        job.run("2026-10-03")
+        counted.append(proxy.waits - before)
+
+    assert counted == [RUN_WAITS, DUPLICATE_WAITS]
+
+
+def test_the_same_in_an_event_loop(proxy: Proxy) -> None:
+    counted = []
+
+    async def story() -> None:
+        async with duly.aio.postgres(proxy.url) as ledger:
+
+            @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
+            async def credit(run: duly.aio.Run[AsyncTx]) -> None:
+                tx = await run.tx
+                await tx.execute(ADD)
+
+            for day in days():
+                await credit.run(day)
+                await credit.run(day)
+            for _ in range(2):
+                before = proxy.waits
+                await credit.run("2026-10-03")
+                counted.append(proxy.waits - before)
+
+    asyncio.run(story())
+
+    assert counted == [RUN_WAITS, DUPLICATE_WAITS]
+
+
+def test_a_claim_that_is_completed_in_a_transaction_of_dulys_own_waits_twice(proxy: Proxy) -> None:
+    """Besides its caller's statements: the claim, and the completion with its COMMIT."""
+    ledger = duly.postgres(proxy.url)
+    ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, effect="external")(lambda run: None).run("2026-09-09")
+
+    def work(day: str) -> None:
+        claim = ledger.take("credit", day)
+        assert isinstance(claim, duly.Claim)
+        with claim:
+            claim.run.tx.execute(ADD)
+            claim.complete()
+
+    for day in days():
+        work(day)
+
+    before = proxy.waits
+    work("2026-10-03")
+
+    assert proxy.waits - before == CLAIM + EFFECT + COMPLETION
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_duplicate_takes_no_lock_and_has_nothing_to_commit(url: str, overlap: bool) -> None:
+    """A lock on a row, or a row written, gives the transaction an id; a duplicate gets none."""
+    ledger = duly.postgres(url)
+    job = ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, effect="external", overlap=overlap)(
+        lambda run: None
+    )
+    for day in ("2026-10-01", "2026-10-02"):
+        job.run(day)
+    store = ledger._store
+    assert isinstance(store, PostgresStore)
+    before = store.past.mark()
+
+    again = [job.run("2026-10-02"), job.run("2026-10-01")]
+
+    assert [type(answer) for answer in again] == [duly.AlreadyCompleted, duly.AlreadyCompleted]
+    assert store.past.mark() == before
+
+
+# -- every first statement is in the run's transaction ------------------------------------------------------------------
+
+
+def _cursor(tx: Tx) -> None:
+    with tx.cursor() as cursor:
+        cursor.execute(ADD)
+
+
+def _cursor_of_psycopg(tx: Tx) -> None:
+    psycopg.Cursor(tx).execute(ADD)
+
+
+def _client_cursor(tx: Tx) -> None:
+    psycopg.ClientCursor(tx).execute("update balance set units = units + %s", (10,))
+
+
+def _server_cursor(tx: Tx) -> None:
+    with tx.cursor("mine") as cursor:
+        cursor.execute("select units from balance")
+        assert cursor.fetchall() == [(0,)]
+    tx.execute(ADD)
+
+
+def _many(tx: Tx) -> None:
+    tx.cursor().executemany("update balance set units = units + %s", [(4,), (6,)])
+
+
+def _savepoint(tx: Tx) -> None:
+    with tx.transaction():
+        tx.execute(ADD)
+
+
+def _savepoint_given_up(tx: Tx) -> None:
+    with tx.transaction(force_rollback=True):
+        tx.execute(ADD)
+    tx.execute(ADD)
+
+
+def _pipeline(tx: Tx) -> None:
+    with tx.pipeline():
+        tx.execute("update balance set units = units + 4")
+        tx.execute("update balance set units = units + 6")
+
+
+def _copy(tx: Tx) -> None:
+    with tx.cursor().copy("copy balance from stdin") as copy:
+        copy.write_row((0,))
+    tx.execute("delete from balance where ctid = (select max(ctid) from balance)")
+    tx.execute(ADD)
+
+
+def _stream(tx: Tx) -> None:
+    assert list(tx.cursor().stream("update balance set units = units + 10 returning units")) == [(10,)]
+
+
+def _one_that_fails(tx: Tx) -> None:
+    with pytest.raises(psycopg.errors.UndefinedTable), tx.transaction():
+        tx.execute("select 1 from nothing")
+    tx.execute(ADD)
+
+
+WAYS = (
+    *(_cursor, _cursor_of_psycopg, _client_cursor, _server_cursor, _many, _savepoint, _savepoint_given_up),
+    *(_pipeline, _copy, _stream, _one_that_fails),
+)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__.strip("_"))
+def test_whichever_way_the_first_statement_comes_it_commits_with_the_completion(
+    url: str, way: Callable[[Tx], None]
+) -> None:
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(lambda run: way(run.tx))
+
+    job.run("2026-10-01")
+
+    assert (units(url), outcomes(url)) == (10, ["completed"])
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__.strip("_"))
+def test_and_where_the_function_fails_nothing_of_it_is_kept(url: str, way: Callable[[Tx], None]) -> None:
+    def fail(run: duly.Run[Tx]) -> None:
+        way(run.tx)
+        raise LookupError("after the effect")
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(fail)
+
+    with pytest.raises(LookupError):
+        job.run("2026-10-01")
+
+    assert (units(url), outcomes(url)) == (0, ["failed"])
+
+
+def test_the_error_of_the_first_statement_is_the_drivers_own(url: str) -> None:
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(
+        lambda run: [run.tx.execute("select 1 from nothing")]
+    )
+
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        job.run("2026-10-01")
+
+    assert outcomes(url) == ["failed"]
+
+
+def test_a_transaction_that_a_foreign_cursor_ended_before_any_of_ours_began_is_noticed(url: str) -> None:
+    """Even where duly has seen none of its statements."""
+
+    def sneak(run: duly.Run[Tx]) -> None:
+        foreign = psycopg.Cursor(run.tx)
+        foreign.execute(ADD)
+        foreign.execute("rollback")
+        foreign.execute("select 1")
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(sneak)
+
+    with pytest.raises(duly.TransactionOwned):
+        job.run("2026-10-01")
+
+    assert (units(url), outcomes(url)) == (0, ["failed"])
+
+
+def test_what_a_foreign_cursor_writes_between_two_runs_is_not_the_next_runs(url: str) -> None:
+    kept: list[Tx] = []
+
+    def keep(run: duly.Run[Tx]) -> None:
+        kept.append(run.tx)
+        run.tx.execute("select 1")
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(keep)
+    job.run("2026-10-01")
+
+    psycopg.Cursor(kept[0]).execute(ADD)
+    job.run("2026-10-02")
+
+    assert (units(url), outcomes(url)) == (0, ["completed", "completed"])
+
+
+def _autocommit(tx: Tx) -> None:
+    tx.autocommit = True
+
+
+def _isolation(tx: Tx) -> None:
+    tx.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _autocommit,
+        _isolation,
+        lambda tx: tx.set_autocommit(True),
+        lambda tx: tx.set_read_only(True),
+        lambda tx: tx.tpc_begin("x"),
+    ],
+    ids=["autocommit", "isolation", "set_autocommit", "set_read_only", "tpc_begin"],
+)
+def test_how_the_transaction_behaves_is_not_the_runs_to_change(url: str, change: Callable[[Tx], None]) -> None:
+    def meddle(run: duly.Run[Tx]) -> None:
+        with pytest.raises(duly.TransactionOwned):
+            change(run.tx)
+        run.tx.execute(ADD)
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(meddle)
+
+    job.run("2026-10-01")
+
+    assert (units(url), outcomes(url)) == (10, ["completed"])
+
+
+def test_a_transaction_that_was_read_and_not_used_completes(url: str) -> None:
+    def read(run: duly.Run[Tx]) -> None:
+        assert run.tx.info.dbname
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(read)
+
+    job.run("2026-10-01")
+
+    assert outcomes(url) == ["completed"]
+
+
+# -- in an event loop ---------------------------------------------------------------------------------------------------
+
+
+async def _execute_aio(tx: AsyncTx) -> None:
+    await tx.execute(ADD)
+
+
+async def _cursor_of_psycopg_aio(tx: AsyncTx) -> None:
+    await psycopg.AsyncCursor(tx).execute(ADD)
+
+
+async def _many_aio(tx: AsyncTx) -> None:
+    await tx.cursor().executemany("update balance set units = units + %s", [(4,), (6,)])
+
+
+async def _savepoint_aio(tx: AsyncTx) -> None:
+    async with tx.transaction():
+        await tx.execute(ADD)
+
+
+async def _pipeline_aio(tx: AsyncTx) -> None:
+    async with tx.pipeline():
+        await tx.execute(ADD)
+
+
+async def _copy_aio(tx: AsyncTx) -> None:
+    async with tx.cursor().copy("copy balance from stdin") as copy:
+        await copy.write_row((0,))
+    await tx.execute("delete from balance where ctid = (select max(ctid) from balance)")
+    await tx.execute(ADD)
+
+
+async def _stream_aio(tx: AsyncTx) -> None:
+    found: AsyncIterator[Any] = tx.cursor().stream("update balance set units = units + 10 returning units")
+    assert [row async for row in found] == [(10,)]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(
+    "way",
+    [_execute_aio, _cursor_of_psycopg_aio, _many_aio, _savepoint_aio, _pipeline_aio, _copy_aio, _stream_aio],
+    ids=lambda way: way.__name__.strip("_"),
+)
+def test_in_an_event_loop_too_the_first_statement_is_in_the_runs_transaction(
+    url: str, way: Callable[[AsyncTx], Coroutine[Any, Any, None]], fails: bool
+) -> None:
+    async def story() -> None:
+        async with duly.aio.postgres(url) as ledger:
+
+            @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
+            async def credit(run: duly.aio.Run[AsyncTx]) -> None:
+                await way(await run.tx)
+                if fails:
+                    raise LookupError("after the effect")
+
+            await credit.run("2026-10-01")
+
+    if fails:
+        with pytest.raises(LookupError):
+            asyncio.run(story())
+        assert (units(url), outcomes(url)) == (0, ["failed"])
+    else:
+        asyncio.run(story())
+        assert (units(url), outcomes(url)) == (10, ["completed"])
