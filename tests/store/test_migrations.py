@@ -471,5 +471,15 @@ def test_a_database_that_keeps_no_ledger_is_named() -> None:
         apply(1, list, dialect="mysql", by="a tool")
 
 
+@pytest.mark.parametrize("number", [0, 9999])
+def test_a_step_that_this_release_does_not_have_is_refused_before_anything_is_run(number: int) -> None:
+    ran: list[str] = []
+
+    with pytest.raises(Misuse, match=f"no step {number} .*upgrade duly"):
+        apply(number, ran.append, dialect="sqlite", by="a tool")
+
+    assert ran == []
+
+
 def test_no_statement_on_postgresql_holds_what_some_drivers_take_for_a_parameter() -> None:
     assert not [step.file for step in steps("postgres") if "%" in step.sql]
