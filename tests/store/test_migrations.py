@@ -436,6 +436,17 @@ def test_a_clock_by_hand_is_set_up_with_the_ledger(place: Place) -> None:
     assert place.rows("select at from duly_clock") == [(clock.now(),)]
 
 
+def test_a_clock_by_hand_keeps_no_connection_between_two_looks(server: Server) -> None:
+    url = server.new_database()
+    others = "select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+
+    clock = HandClock(url)
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        until(lambda: connection.execute(others).fetchone() is None, "nobody else is connected", seconds=5)
+    assert clock.now() == 0
+
+
 # -- in the transaction of another tool ---------------------------------------------------------------------------------
 
 
