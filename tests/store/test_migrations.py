@@ -420,6 +420,15 @@ def test_a_script_is_split_where_its_statements_end() -> None:
     assert split(plain + trigger + plain, "sqlite") == [plain, trigger, plain]
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_last_statement_that_does_not_end_is_refused_and_not_left_out(engine: str) -> None:
+    whole = "select 1;\n\n-- that is all\n"
+    assert split(whole, engine) == ["select 1;\n"]
+
+    with pytest.raises(ValueError, match=r"no semicolon at its end: .*select 2"):
+        split("select 1;\nselect 2\n", engine)
+
+
 def test_what_a_ledger_lacks_is_found_by_number() -> None:
     known = [Step(number, "s", "sqlite", str(number), None) for number in (1, 2, 3)]
     recorded = [(known[0].number, known[0].sha256), (7, "of a newer release")]

@@ -192,7 +192,10 @@ def script(step: Step, *, by: str) -> str:
 
 
 def split(text: str, engine: str) -> list[str]:
-    """The statements of a script. One ends with its line: the rest of the line is a comment, if anything."""
+    """The statements of a script. One ends with its line: the rest of the line is a comment, if anything.
+
+    Raises `ValueError` for a last one that does not end.
+    """
     ends = _sqlite_ends() if engine == SQLITE else _ends_on_postgres
     found, pending = [], ""
     for line in text.splitlines(keepends=True):
@@ -200,6 +203,8 @@ def split(text: str, engine: str) -> list[str]:
         if ends(pending):
             found.append(pending)
             pending = ""
+    if any(line.partition("--")[0].strip() for line in pending.splitlines()):  # it would be on record, and not applied
+        raise ValueError(f"the last statement of a script has no semicolon at its end: {pending.strip()}")
     return found
 
 
