@@ -82,6 +82,14 @@ class Gate:
         """The shell's words: only wait for the word to go on."""
         return f"read go < '{self._go}'"
 
+    def heeding(self, name: str, then: str) -> str:
+        """The shell's words: say who came and wait, and on a signal do `then` at once, which ends with an exit.
+
+        A shell that reads may hear a signal just before it blocks, and heeds it only afterwards; one that waits for a
+        child cannot miss it. The child tells that it came: one that was only just forked has its parent's traps still.
+        """
+        return f"trap 'kill $! 2> /dev/null; {then}' {name}; {{ {self.shell}; }} & wait"
+
     def arrived(self) -> int:
         """Wait until a command has come here; its pid."""
         ready, _, _ = select.select([self._came_end], [], [], PATIENCE)

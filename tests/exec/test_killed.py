@@ -238,9 +238,7 @@ def test_a_superseded_attempt_says_81_however_its_command_ended(stage: Stage, th
 
 def test_a_superseded_command_is_told_to_end(stage: Stage) -> None:
     gate = stage.gate("child")
-    command = stage.effect(
-        f"trap 'echo told >> {stage.file('told')}; exit 0' TERM; {gate.arrive}; while :; do {gate.hold}; done"
-    )
+    command = stage.effect(gate.heeding("TERM", f"echo told >> {stage.file('told')}; exit 0"))
     running = stage.start("close", *DAILY, *CONTRACTS["idempotent"], command=command)
     gate.arrived()
 
@@ -253,7 +251,7 @@ def test_a_superseded_command_is_told_to_end(stage: Stage) -> None:
 
 def test_a_superseded_command_that_does_not_end_is_killed(stage: Stage) -> None:
     gate = stage.gate("child")
-    command = stage.effect(f"trap '' TERM; {gate.arrive}; while :; do {gate.hold}; done")
+    command = stage.effect(f"trap '' TERM; {gate.shell}")
     running = stage.start("close", *DAILY, *CONTRACTS["idempotent"], command=command)
     pid = gate.arrived()
 
@@ -265,8 +263,8 @@ def test_a_superseded_command_that_does_not_end_is_killed(stage: Stage) -> None:
 
 
 def test_a_person_who_says_done_of_a_run_that_goes_on_ends_its_attempt(stage: Stage) -> None:
-    gate, told = stage.gate("child"), stage.file("told")
-    command = stage.effect(f"trap 'echo told >> {told}; exit 0' TERM; {gate.arrive}; while :; do {gate.hold}; done")
+    gate = stage.gate("child")
+    command = stage.effect(gate.heeding("TERM", f"echo told >> {stage.file('told')}; exit 0"))
     running = stage.start("close", *DAILY, command=command)
     gate.arrived()
     running.signal(signal.SIGSTOP)

@@ -161,8 +161,7 @@ def test_whoever_does_not_want_to_wait_so_long_may_end_exec(stage: Stage) -> Non
 
 def test_while_the_ledger_is_busy_a_command_goes_on_and_hears_signals(stage: Stage) -> None:
     gate = stage.gate("child")
-    words = f"trap 'exit 0' TERM; {gate.arrive}; while :; do {gate.hold}; done"
-    running = stage.start("close", *DAILY, command=stage.effect(words))
+    running = stage.start("close", *DAILY, command=stage.effect(gate.heeding("TERM", "exit 0")))
     gate.arrived()
 
     with stage.foreign_writer():

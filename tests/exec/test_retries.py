@@ -105,9 +105,7 @@ def test_a_retry_in_place_goes_on_with_the_next_owed_run_afterwards(stage: Stage
 
 def test_a_time_out_ends_the_child_with_term(stage: Stage) -> None:
     gate = stage.gate("child")
-    command = stage.effect(
-        f"trap 'echo bye >> {stage.file('byes')}; exit 9' TERM; {gate.arrive}; while :; do {gate.hold}; done"
-    )
+    command = stage.effect(gate.heeding("TERM", f"echo bye >> {stage.file('byes')}; exit 9"))
     running = stage.start("close", *DAILY, "--effect", "transactional", "--timeout", "5m", command=command)
     gate.arrived()
 
@@ -122,7 +120,7 @@ def test_a_time_out_ends_the_child_with_term(stage: Stage) -> None:
 
 def test_a_child_that_ignores_term_is_killed_after_a_while(stage: Stage) -> None:
     gate = stage.gate("child")
-    command = stage.effect(f"trap '' TERM; {gate.arrive}; while :; do {gate.hold}; done")
+    command = stage.effect(f"trap '' TERM; {gate.shell}")
     running = stage.start("close", *DAILY, "--effect", "transactional", "--timeout", "5m", command=command)
     pid = gate.arrived()
 
@@ -136,7 +134,8 @@ def test_a_child_that_ignores_term_is_killed_after_a_while(stage: Stage) -> None
 def test_a_time_out_reaches_a_whole_pipeline(stage: Stage) -> None:
     gate = stage.gate("left")
     other = stage.gate("right")
-    command = ["sh", "-c", f'sh -c "{gate.shell}" | sh -c "{other.shell}" | tail -f /dev/null']
+    pipeline = 'sh -c "$1" | sh -c "$2" | tail -f /dev/null'
+    command = ["sh", "-c", pipeline, "pipeline", gate.shell, other.shell]
     running = stage.start("close", *DAILY, "--timeout", "5m", command=command)
     pids = gate.arrived(), other.arrived()
 
@@ -148,8 +147,8 @@ def test_a_time_out_reaches_a_whole_pipeline(stage: Stage) -> None:
 
 def test_what_outlives_a_timed_out_child_in_its_pipeline_is_killed_too(stage: Stage) -> None:
     gate = stage.gate("grandchild")
-    stubborn = f"trap '' TERM; {gate.arrive}; while :; do {gate.hold}; done"
-    command = ["sh", "-c", f'sh -c "{stubborn}" & wait']
+    stubborn = f"trap '' TERM; {gate.shell}"
+    command = ["sh", "-c", 'sh -c "$1" & wait', "parent", stubborn]
     running = stage.start("close", *DAILY, "--effect", "transactional", "--timeout", "5m", command=command)
     pid = gate.arrived()
 
@@ -184,7 +183,7 @@ def test_a_child_that_ends_with_0_because_it_was_told_to_stop_has_not_done_its_w
     stage: Stage, effect: str, code: int
 ) -> None:
     gate = stage.gate("child")
-    command = stage.effect(f"trap 'exit 0' TERM; {gate.arrive}; while :; do {gate.hold}; done")
+    command = stage.effect(gate.heeding("TERM", "exit 0"))
     running = stage.start("close", *DAILY, "--effect", effect, "--timeout", "5m", command=command)
     gate.arrived()
 

@@ -140,9 +140,8 @@ def test_after_a_term_no_further_scope_is_started(stage: Stage) -> None:
     with_scopes(stage)
     gate = stage.gate("child")
     running = stage.start(
-        # A shell heeds a signal while it waits; one that comes before it opens a pipe would be heeded after that only.
         "bill",
-        command=stage.effect(f"trap 'kill $!; exit 0' TERM; sleep 60 & {gate.arrive}; wait"),
+        command=stage.effect(gate.heeding("TERM", "exit 0")),
     )
     gate.arrived()
 

@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from tests.exec.stage import DAILY, Stage, environment, until
+from tests.exec.stage import DAILY, Gate, Stage, environment, until
 
 FORWARDED = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2")
 
 
-def hears(stage: Stage, name: str, gate_words: str, then: str = "exit 0") -> list[str]:
-    """A command that writes down that it heard a signal."""
-    return stage.effect(f"trap 'echo {name} >> {stage.file('heard')}; {then}' {name}; {gate_words}")
+def hears(stage: Stage, gate: Gate, name: str) -> list[str]:
+    """A command that writes down that it heard a signal, and ends."""
+    return stage.effect(gate.heeding(name, f"echo {name} >> {stage.file('heard')}; exit 0"))
 
 
 @pytest.mark.parametrize("name", FORWARDED)
 def test_a_signal_reaches_the_command(stage: Stage, name: str) -> None:
     gate = stage.gate("child")
-    running = stage.start("close", *DAILY, command=hears(stage, name, f"{gate.arrive}; while :; do {gate.hold}; done"))
+    running = stage.start("close", *DAILY, command=hears(stage, gate, name))
     gate.arrived()
 
     running.signal(getattr(signal, f"SIG{name}"))
@@ -48,8 +48,9 @@ def test_cont_reaches_a_command_that_has_stopped(stage: Stage) -> None:
 
 def test_a_signal_reaches_the_whole_group(stage: Stage) -> None:
     gate = stage.gate("grandchild")
-    inner = f"trap 'echo INNER >> {stage.file('heard')}; exit 0' TERM; {gate.arrive}; while :; do {gate.hold}; done"
-    running = stage.start("close", *DAILY, command=["sh", "-c", f'trap : TERM; sh -c "{inner}" & wait; wait'])
+    inner = gate.heeding("TERM", f"echo INNER >> {stage.file('heard')}; exit 0")
+    outer = 'trap : TERM; sh -c "$1" & wait; wait'
+    running = stage.start("close", *DAILY, command=["sh", "-c", outer, "outer", inner])
     gate.arrived()
 
     running.signal(signal.SIGTERM)
@@ -63,7 +64,7 @@ def test_after_a_signal_to_end_no_further_owed_run_is_started(stage: Stage, name
     stage.exec("close", *DAILY, "--catch-up", "each")
     stage.clock.set("2026-12-02T12:00:00Z")
     gate = stage.gate("child")
-    running = stage.start("close", command=hears(stage, name, f"{gate.arrive}; while :; do {gate.hold}; done"))
+    running = stage.start("close", command=hears(stage, gate, name))
     gate.arrived()
 
     running.signal(getattr(signal, f"SIG{name}"))
@@ -76,7 +77,7 @@ def test_usr1_does_not_stop_further_runs(stage: Stage) -> None:
     stage.exec("close", *DAILY, "--catch-up", "each")
     stage.clock.set("2026-12-01T12:00:00Z")
     gate = stage.gate("child")
-    running = stage.start("close", command=hears(stage, "USR1", f"{gate.arrive}; while :; do {gate.hold}; done"))
+    running = stage.start("close", command=hears(stage, gate, "USR1"))
     gate.arrived()
     running.signal(signal.SIGUSR1)
     gate.arrived()

@@ -124,7 +124,7 @@ def test_chronic_shows_all_of_a_run_that_does_not(stage: Stage, ending: str) -> 
 
 def test_chronic_shows_the_output_of_a_command_that_was_timed_out_and_then_ended_with_0(stage: Stage) -> None:
     gate = stage.gate("child")
-    words = f"trap 'exit 0' TERM; {NOISY}; {gate.arrive}; while :; do {gate.hold}; done"
+    words = f"{NOISY}; {gate.heeding('TERM', 'exit 0')}"
     running = stage.start("close", *DAILY, "--chronic", "--timeout", "1m", command=["sh", "-c", words])
     gate.arrived()
 

@@ -166,7 +166,7 @@ def test_a_term_sent_to_exec_on_a_terminal_is_passed_on(terminals: list[Terminal
         stage,
         "close",
         *DAILY,
-        command=stage.effect(f"trap 'exit 5' TERM; {gate.arrive}; while :; do {gate.hold}; done"),
+        command=stage.effect(gate.heeding("TERM", "exit 5")),
     )
     gate.arrived()
 

@@ -100,6 +100,20 @@ def test_choices_that_do_not_fit_are_refused(sqlite_stage: Stage) -> None:
         replay(RACES["take-complete"], sqlite_stage, "c")
 
 
+def test_a_function_that_a_user_calls_is_never_taken_for_a_look() -> None:
+    def touched(sql: str) -> histories.points.Touched:
+        return touched_by(Ask("count", Statement("a user's", sql), {}))
+
+    called, held, seen = map(
+        touched,
+        ("select duly.complete(:attempt_id)", "select day\n  from exported\n   for update", "select day from exported"),
+    )
+
+    assert "*" in called.changes
+    assert "exported" in held.changes
+    assert ("exported" in seen.reads, seen.changes) == (True, frozenset())
+
+
 def test_a_line_that_is_held_or_written_is_never_taken_for_one_that_is_only_named() -> None:
     held, named = "select l.id from duly_line l where l.id = 1 {lock}", "select l.scope from duly_line l where l.id = 1"
     added = "insert into duly_line (job, scope) values (1, '')"

@@ -420,6 +420,15 @@ def test_a_script_is_split_where_its_statements_end() -> None:
     assert split(plain + trigger + plain, "sqlite") == [plain, trigger, plain]
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_a_last_statement_that_does_not_end_is_refused_and_not_left_out(engine: str) -> None:
+    whole = "select 1;\n\n-- that is all\n"
+    assert split(whole, engine) == ["select 1;\n"]
+
+    with pytest.raises(ValueError, match=r"no semicolon at its end: .*select 2"):
+        split("select 1;\nselect 2\n", engine)
+
+
 def test_what_a_ledger_lacks_is_found_by_number() -> None:
     known = [Step(number, "s", "sqlite", str(number), None) for number in (1, 2, 3)]
     recorded = [(known[0].number, known[0].sha256), (7, "of a newer release")]
@@ -434,6 +443,17 @@ def test_a_clock_by_hand_is_set_up_with_the_ledger(place: Place) -> None:
 
     assert place.rows("select value from duly_meta where name = 'clock'") == [("hand",)]
     assert place.rows("select at from duly_clock") == [(clock.now(),)]
+
+
+def test_a_clock_by_hand_keeps_no_connection_between_two_looks(server: Server) -> None:
+    url = server.new_database()
+    others = "select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+
+    clock = HandClock(url)
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        until(lambda: connection.execute(others).fetchone() is None, "nobody else is connected", seconds=5)
+    assert clock.now() == 0
 
 
 # -- in the transaction of another tool ---------------------------------------------------------------------------------
@@ -469,6 +489,16 @@ def test_another_tool_must_have_begun_a_transaction_on_postgresql(server: Server
 def test_a_database_that_keeps_no_ledger_is_named() -> None:
     with pytest.raises(Misuse, match="not on mysql"):
         apply(1, list, dialect="mysql", by="a tool")
+
+
+@pytest.mark.parametrize("number", [0, 9999])
+def test_a_step_that_this_release_does_not_have_is_refused_before_anything_is_run(number: int) -> None:
+    ran: list[str] = []
+
+    with pytest.raises(Misuse, match=f"no step {number} .*upgrade duly"):
+        apply(number, ran.append, dialect="sqlite", by="a tool")
+
+    assert ran == []
 
 
 def test_no_statement_on_postgresql_holds_what_some_drivers_take_for_a_parameter() -> None:

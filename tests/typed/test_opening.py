@@ -6,9 +6,11 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import django.db
 import psycopg
 import pytest
 from django.db import connections, transaction
@@ -150,6 +152,19 @@ def test_an_engine_that_emits_begin_itself_will_do(shop: Shop, engine: Engine) -
     export_of(duly.sqlalchemy(engine), put).run(DAY)
 
     assert (shop.effects, shop.state) == (["report"], "completed")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sqlite3 has had this mode since Python 3.12")
+def test_a_connection_whose_commit_does_nothing_is_refused_before_the_run_writes(shop: Shop) -> None:
+    engine = create_engine(engine_url(shop.book.path, "sqlite"), connect_args={"autocommit": True})
+    ledger: duly.Ledger[Connection] = duly.sqlalchemy(engine)
+
+    with pytest.raises(duly.Misuse, match="leave that out"):
+        export_of(ledger, put).run(DAY)
+
+    assert (shop.effects, shop.state) == ([], "failed")
+    ledger.close()
+    engine.dispose()
 
 
 def test_foreign_writers_are_waited_for_as_long_as_the_ledger_says(shop: Shop, engine: Engine) -> None:
@@ -316,6 +331,26 @@ def test_hooks_of_on_commit_come_after_the_completion_and_may_start_another_run(
 
     assert seen == ["completed", duly.Completed(f"after:{DAY}[UTC]", 1)]
     assert shop.effects == ["after", "report"]
+    desk.close()
+
+
+def test_an_error_of_a_hook_of_on_commit_is_told_as_it_is_not_as_one_of_the_commit(shop: Shop) -> None:
+    desk = OfDjango(shop.book.path)
+
+    def hook() -> None:
+        with closing(sqlite3.connect(shop.book.path, isolation_level=None)) as other:
+            other.execute("begin immediate")
+            desk.execute(connections[desk.alias], "pragma busy_timeout = 0")
+            desk.put(connections[desk.alias], "after")
+
+    def work(run: duly.Run[Any]) -> None:
+        desk.put(run.tx, "report")
+        transaction.on_commit(hook, using=desk.alias)
+
+    with pytest.raises(django.db.OperationalError, match="locked"):
+        export_of(desk.ledger, work).run(DAY)
+
+    assert (shop.effects, shop.state) == (["report"], "completed")
     desk.close()
 
 

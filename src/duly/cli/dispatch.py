@@ -65,7 +65,7 @@ def _dispatch(words: list[str]) -> int:
     if first not in NAMES:
         return complain(_unknown(first), ["duly"])
     if first == "exec":  # it is asked for its help
-        from duly.cli.exec import usage
+        from duly.cli.exec_help import usage
 
         print(usage())
         return codes.DONE

@@ -234,8 +234,8 @@ async def _stored_row(series: int, nominal: int) -> Row | None:
 
 
 async def passed_over(known: Known, occurrence: Occurrence) -> bool:
-    """Whether a window has no row, lies in no skipped range, and will get none."""
-    if not is_passed_over(known, occurrence):
+    """Whether a window is owed, has no row, lies in no skipped range, and will get none."""
+    if is_before_start(known, occurrence) or not is_passed_over(known, occurrence):
         return False
     assert known.series is not None
     series, nominal = known.series.id, occurrence.nominal
@@ -245,19 +245,15 @@ async def passed_over(known: Known, occurrence: Occurrence) -> bool:
 
 
 def is_passed_over(known: Known, occurrence: Occurrence) -> bool:
-    """Whether a window that is owed gets no row, if it has none and lies in no skipped range. Pure.
+    """Whether a window that is not before its start gets no row, if it has none and lies in no skipped range. Pure.
 
     It ends where windows of other names were opened already: its time is theirs. It takes hosts whose rules for the zone
     differ, or an edit of the schedule in the hours when clocks change.
     """
     assert known.version is not None
-    if is_before_start(known, occurrence):
-        return False
     assert known.line is not None
-    line = known.line
-    if line.opened_until is None:
-        return False
-    return occurrence.end <= max(line.opened_until, known.version.effective_from)
+    assert known.line.opened_until is not None
+    return occurrence.end <= max(known.line.opened_until, known.version.effective_from)
 
 
 def is_before_start(known: Known, occurrence: Occurrence) -> bool:

@@ -218,6 +218,8 @@ class Schedule:
         return civil - (second if nominal & 1 else first) + 1
 
     def _no_such_window(self, text: str, edge: int) -> WindowInvalid:
+        from duly.schedule.words import what_of
+
         around: list[int] = []
         if self.kind == "every":
             ticks = next(self.before(edge * SECOND - 1), None), next(self.after(edge * SECOND - 1), None)
@@ -227,7 +229,7 @@ class Schedule:
             before, after = boundaries_before(zone, self.rules, edge), boundaries_after(zone, self.rules, edge - 1)
             around = [boundary[1] for boundary in (next(before, None), next(after, None)) if boundary]
         names = " and ".join(nominal_text(self.grain, nominal, self.zone) for nominal in around)
-        return WindowInvalid(f"{text} is no window of a schedule that is {self._what()}; the nearest are {names}")
+        return WindowInvalid(f"{text} is no window of a schedule that is {what_of(self)}; the nearest are {names}")
 
     def _find_tick(self, nominal: int) -> Occurrence | None:
         instant = (nominal >> 1) * SECOND
@@ -316,31 +318,9 @@ class Schedule:
 
     def words(self) -> str:
         """The schedule in words, as `daily in Europe/Berlin, worked at 02:30 the next morning; …`."""
-        return f"{self._what()}{self._policy_in_words()}{'' if self.calendar is None else self.calendar.words()}"
+        from duly.schedule.words import words_of
 
-    def _what(self) -> str:
-        if self.kind == "every":
-            return f"every {duration_text(self.interval)}, counted from {instant_text(self.anchor)}"
-        if self.kind == "cron":
-            what = "cron " + " and ".join(line.text for line in self.lines)
-        else:
-            what = f"{self.kind} from {self.offset}" if self.offset else self.kind
-        return f"{what} in {self.zone}{self._work_in_words()}"
-
-    def _work_in_words(self) -> str:
-        if self.at is None:
-            return ""
-        if self.kind != "daily" or self.offset:
-            return f", worked at {self.at} after its end"
-        return f", worked at {self.at} the next {'morning' if self.at < '12' else 'day'}"
-
-    def _policy_in_words(self) -> str:
-        if self.zone == "UTC":  # its clocks are never moved
-            return ""
-        policies = [(rule.line.text, _policy_words(rule)) for rule in self.rules]
-        if len({words for _, words in policies}) == 1:
-            return f"; {policies[0][1]}"
-        return "".join(f"; for {line} {words}" for line, words in policies)
+        return words_of(self)
 
     def spec(self) -> dict[str, object]:
         """The schedule as JSON values, every policy spelled out. `from_spec(s.spec()) == s`."""
@@ -368,22 +348,6 @@ class Schedule:
             "at": self.at,
             "offset": self.offset,
         }
-
-
-_GAP_WORDS = {
-    "shift_to_transition": "counts at the change",
-    "shift_forward": "counts later by as much",
-    "skip": "does not count",
-}
-_FOLD_WORDS = {
-    "first": "counts the first time",
-    "second": "counts the second time",
-    "both": "counts both times",
-}
-
-
-def _policy_words(rule: Rule) -> str:
-    return f"a time that the clocks skip {_GAP_WORDS[rule.gap]}, one that they repeat {_FOLD_WORDS[rule.fold]}"
 
 
 EARLIEST = FIRST_DAY * DAY

@@ -116,6 +116,7 @@ class TypedStore:
         owned: OwnedThrough | None = getattr(self._threads, "owned", None)
         if owned is not None and self._threads.pid != os.getpid():
             _forsaken.append(owned)
+            del self._threads.owned
             return None
         return owned
 

@@ -29,8 +29,11 @@ class HandClock:
 
     def __init__(self, ledger: str, *, at: str | int | None = None) -> None:
         self._store = _open(str(ledger))
-        if not self._store.clock_by_hand:
-            raise ValueError(f"{ledger} is a ledger with a clock of its own")
+        try:
+            if not self._store.clock_by_hand:
+                raise ValueError(f"{ledger} is a ledger with a clock of its own")
+        finally:
+            self._store.close()
         if at is not None:
             self.set(at)
 

@@ -140,15 +140,20 @@ def apply(number: int, run: Run, *, dialect: str, by: str) -> None:
     """Apply one step in a transaction that another tool began and commits, unless the ledger has it.
 
     `run` runs a statement without parameters and answers the rows of a query: `connection.execute` of sqlite3 or psycopg,
-    `connection.exec_driver_sql` of SQLAlchemy. Raises `Misuse` for a dialect other than SQLite and PostgreSQL, as `missing`,
-    and what `run` raises: then nothing of the step is kept.
+    `connection.exec_driver_sql` of SQLAlchemy. Raises `Misuse` for a dialect other than SQLite and PostgreSQL and for a step
+    that this release does not have, as `missing`, and what `run` raises: then nothing of the step is kept.
     """
     engine = engine_of(dialect)
+    known = steps(engine)
+    if number not in {step.number for step in known}:  # the tool would note down that it was applied
+        raise Misuse(
+            f"number: this release has no step {number} of the ledger, only up to {known[-1].number}; upgrade duly"
+        )
     run("savepoint duly_step")  # Python's sqlite3 begins a transaction for no table; on PostgreSQL it insists on one
     try:
         for statement in ALONE[engine]:
             run(statement)
-        for step in lacking(run, steps(engine), ledger="this database"):
+        for step in lacking(run, known, ledger="this database"):
             if step.number == number:
                 for statement in statements(step, by=by):
                     run(statement)
@@ -187,7 +192,10 @@ def script(step: Step, *, by: str) -> str:
 
 
 def split(text: str, engine: str) -> list[str]:
-    """The statements of a script. One ends with its line: the rest of the line is a comment, if anything."""
+    """The statements of a script. One ends with its line: the rest of the line is a comment, if anything.
+
+    Raises `ValueError` for a last one that does not end.
+    """
     ends = _sqlite_ends() if engine == SQLITE else _ends_on_postgres
     found, pending = [], ""
     for line in text.splitlines(keepends=True):
@@ -195,6 +203,8 @@ def split(text: str, engine: str) -> list[str]:
         if ends(pending):
             found.append(pending)
             pending = ""
+    if any(line.partition("--")[0].strip() for line in pending.splitlines()):  # it would be on record, and not applied
+        raise ValueError(f"the last statement of a script has no semicolon at its end: {pending.strip()}")
     return found
 
 

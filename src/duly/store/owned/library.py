@@ -180,6 +180,9 @@ class OwnedThrough:
         try:
             self._library.commit()
         except Exception as e:
+            if not self._guard.is_open:  # it has committed, and a hook of the run's own failed after that
+                self._turn.committed()
+                raise
             cause = self._library.cause_of(e)
             meaning = None if cause is None else self._turn.judge(cause)
             if meaning is None:

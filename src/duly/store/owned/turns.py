@@ -10,7 +10,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from duly.errors import Conflict, LedgerBusy
+from duly.errors import Conflict, LedgerBusy, Misuse
 from duly.store import VERSION_LOCK
 from duly.store.lock import WriterLock
 from duly.store.owned.words import ends_transaction, statement_ends_transaction
@@ -33,7 +33,7 @@ class Turn(Protocol):
         """Wait until this thread may write. Raises `LedgerBusy`."""
 
     def begin(self, driver: Any, fetch: Fetch) -> None:
-        """Make the transaction that the library has begun one that writes. Raises `LedgerBusy`, `LedgerTooNew`."""
+        """Make the transaction that the library has begun one that writes. Raises `LedgerBusy`, `LedgerTooNew`, `Misuse`."""
 
     def is_open(self, driver: Any) -> bool:
         """Whether the driver is in a transaction. Asks nothing of the database."""
@@ -151,6 +151,11 @@ class SqliteTurn:
         from sqlite3 import Error
 
         from duly.store.sqlite import refuse_newer, translated, while_busy
+
+        if getattr(driver, "autocommit", None) is True:  # from Python 3.12 on
+            raise Misuse(
+                "run.tx: the connection was made with autocommit=True, under which its commit() keeps nothing; leave that out"
+            )
 
         def write_first() -> object:
             # Who lets the library emit BEGIN has a transaction that has not read yet; others wait for their first write.

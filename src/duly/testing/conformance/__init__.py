@@ -2,7 +2,8 @@
 
     @pytest.fixture(scope="module")
     def candidate():
-        return conformance.Candidate(new_ledger, MyStore, connect)
+        with conformance.Candidate(new_ledger, MyStore, connect) as candidate:
+            yield candidate
 
     class TestMyStore(conformance.Suite):
         pass

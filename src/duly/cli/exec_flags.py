@@ -1,0 +1,266 @@
+"""Flags of exec: from what was typed to what it means: a declaration of the job, and an order of what to run.
+
+By hand: argparse would double the start.
+"""
+
+from __future__ import annotations
+
+import os
+
+from duly.cli.codes import UNKNOWN
+from duly.cli.schedule_flags import FLAGS, line_with, schedule_given
+from duly.errors import Misuse
+from duly.ledger.register import Declaration, check_policies
+from duly.records import record
+from duly.schedule.keys import check_adhoc, check_job_name, check_scope
+from duly.times import DAY, SECOND, parse_duration
+from duly.work.identity import actor, new_attempt_id, uuid_text
+from duly.work.poke import Order
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from duly.ledger.ask import Value
+
+    T = TypeVar("T")
+
+EXAMPLE = "duly exec close-day --period daily --zone Europe/Paris --at 02:30 -- ./close.sh --day {date}"
+
+# name: (what it takes or "" for a switch, what it means); the order is the one of the help. Schedule flags come first.
+OPTIONS = {
+    "scope": ("SCOPE", "the tenant or account that the run belongs to"),
+    "catch-up": ("POLICY", "after downtime: each, or latest (which is what a job first seen here gets)"),
+    "effect": ("CONTRACT", "transactional, idempotent or external (the default of commands)"),
+    "remembers": ("TIME", "idempotent: how long the destination deduplicates, as 24h, or forever"),
+    "clean-exits": ("CODES", "exit codes that prove that nothing happened, as 75,111"),
+    "retries": ("N", "how often a failure is retried, in place until the deadline"),
+    "no-retry": ("", "leave retries to whatever calls duly"),
+    "timeout": ("TIME", "end the command after this long: SIGTERM, then SIGKILL"),
+    "lease": ("TIME", "how long a claim lives without a heartbeat (60s)"),
+    "grace": ("TIME", "how long after its due time a window may still be open without being late"),
+    "overlap": ("yes|no", "whether runs of one job and scope may overlap (no)"),
+    "ordered": ("yes|no", "whether a run waits until the one before it is settled (no)"),
+    "owner": ("NAME", "who is asked about this job"),
+    "window": ("W", "work this window, as 2026-11-28 or 2026-11-28T14"),
+    "adhoc": ("[ID]", "run outside the schedule; prints its id, and a retry passes it back"),
+    "one": ("", "stop after one run"),
+    "output": ("FILE", "the command writes to $DULY_OUTPUT; moved to FILE when it ends with 0"),
+    "replace": ("", "with --output: overwrite what is there"),
+    "chronic": ("", "show the command's output only if it fails"),
+    "outcome-file": ("PATH", "write how it ended to PATH, as one JSON object"),
+    "exit-duplicate": ("N", "exit with N instead of 0 when nothing had to be done (Airflow: 99)"),
+    "settle": ("TIME", "how long to try to write down how the command ended (10m)"),
+    "busy-timeout": ("TIME", "how long to wait for a busy ledger (10s)"),
+    "ledger": ("URL", "the ledger, as sqlite:////var/lib/duly/ledger.db"),
+    "verbose": ("", "-v: say what is done also when all is well"),
+    "quiet": ("", "-q: say nothing but errors"),
+}
+SHORT = {"-v": "verbose", "-q": "quiet"}
+SWITCHES = tuple(name for name, (takes, _) in OPTIONS.items() if not takes)
+
+
+# -- what was typed ----------------------------------------------------------------------------------------------------
+
+
+@record
+class Given:
+    """What was typed: the job, the command, and each flag's values as written."""
+
+    job: str
+    argv: list[str]
+    flags: dict[str, list[str]]
+    typed: list[str]
+
+    def one(self, name: str) -> str | None:
+        """The value of a flag that may be given once."""
+        values = self.flags.get(name, [])
+        if len(values) > 1:
+            raise Misuse(f"--{name} is given twice: {values[0]} and {values[1]}; leave one out")
+        return values[0] if values else None
+
+    def has(self, name: str) -> bool:
+        return name in self.flags
+
+    @property
+    def names_a_run(self) -> bool:
+        return self.has("window") or self.has("adhoc")
+
+    def duration(self, name: str) -> int | None:
+        """A duration in microseconds. Raises `Misuse`, naming the flag."""
+        text = self.one(name)
+        micros = None if text is None else _named(name, text, parse_duration)
+        if micros is not None and micros > 36_500 * DAY:
+            raise Misuse(f"--{name}: {text!r} is longer than a hundred years")
+        return micros
+
+    def number(self, name: str, *, at_most: int = 1_000_000) -> int | None:
+        """A whole number, not negative. Raises `Misuse`, naming the flag."""
+        text = self.one(name)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= at_most):
+            raise Misuse(f"--{name}: {text!r} is not a whole number between 0 and {at_most}")
+        return int(text)
+
+
+def parse(argv: Sequence[str]) -> Given:
+    """The arguments of exec, `JOB [flags] -- COMMAND…`. Raises `Misuse`."""
+    end = end_of_flags(argv)
+    flags: dict[str, list[str]] = {}
+    names: list[str] = []
+    words = list(argv[:end])
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-") or word == "-":
+            names.append(word)
+            continue
+        name, equals, value = SHORT.get(word, word.removeprefix("--")).partition("=")
+        if name not in OPTIONS and name not in FLAGS:
+            raise Misuse(f"exec has no flag {word!r}{_did_you_mean(name)}", next_step="duly exec --help")
+        if name in SWITCHES:
+            if equals:
+                raise Misuse(f"--{name} takes no value")
+            flags.setdefault(name, [])
+        elif name == "adhoc" and not equals and (not words or words[0].startswith("-") or not names):
+            flags.setdefault(name, [])
+        else:
+            if not equals and (not words or words[0].startswith("--")):
+                raise Misuse(f"--{name} takes {(FLAGS | OPTIONS)[name][0]}, and nothing follows")
+            value = value if equals else words.pop(0)
+            if not value.strip():  # "$TENANT" of a variable that is not set must not mean all of them
+                raise Misuse(f"--{name} takes {(FLAGS | OPTIONS)[name][0]}, and it is blank")
+            if any("\ud800" <= char <= "\udfff" for char in value):  # how Python shows bytes that are not UTF-8
+                raise Misuse(f"--{name}: {value!r} is not text in UTF-8")
+            flags.setdefault(name, []).append(value)
+    if not names:
+        raise Misuse("exec needs a job's name", next_step=EXAMPLE)
+    if len(names) > 1:
+        raise Misuse(f"exec takes one job, and the command after --; what is {names[1]!r}?", next_step=EXAMPLE)
+    if end == len(argv) or not argv[end + 1 :]:
+        raise Misuse(
+            "exec needs a command after --", next_step=line_with(["duly", "exec", *argv[:end]], "--", "./command")
+        )
+    return Given(names[0], list(argv[end + 1 :]), flags, ["duly", "exec", *argv])
+
+
+def end_of_flags(argv: Sequence[str]) -> int:
+    return list(argv).index("--") if "--" in argv else len(argv)
+
+
+def _did_you_mean(name: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, [*FLAGS, *OPTIONS], 1)
+    return f"; did you mean --{close[0]}?" if close else ""
+
+
+# -- what it means -----------------------------------------------------------------------------------------------------
+
+
+def declaration(given: Given) -> Declaration:
+    """What the flags declare of the job. Raises `Misuse` or `ScheduleError`, naming the flag."""
+    check_job_name(given.job)
+    scope = given.one("scope")
+    if scope is not None:
+        check_scope(scope)
+    schedule = schedule_given({name: given.flags.get(name, []) for name in FLAGS}, typed=given.typed)
+    return Declaration(given.job, scope or "", schedule, policies(given), actor())
+
+
+def policies(given: Given) -> dict[str, Value]:
+    """The policies that the flags name, as columns of the ledger; what is not named is left out, and keeps its value."""
+    found: dict[str, Value] = {}
+    if (catch_up := given.one("catch-up")) is not None:
+        from duly.schedule.catch_up import parse_catch_up
+
+        found["catch_up"] = str(_named("catch-up", catch_up, parse_catch_up))
+    if (effect := given.one("effect")) is not None:
+        found["contract"] = effect
+    remembers = given.one("remembers")
+    if (effect == "idempotent") != (remembers is not None):
+        raise Misuse("--remembers: an idempotent effect, and no other, says how long its destination remembers")
+    if effect is not None:
+        if effect not in ("transactional", "idempotent", "external"):
+            raise Misuse(f"--effect: {effect!r} is none of transactional, idempotent, external")
+        found["remembers"] = None if remembers in (None, "forever") else given.duration("remembers")
+    if (clean := given.one("clean-exits")) is not None:
+        found["clean_exits"] = _exit_codes(clean)
+    if (retries := given.number("retries")) is not None:
+        found["retries"] = retries
+    for name in ("timeout", "lease", "grace"):
+        if (micros := given.duration(name)) is not None:
+            found[name] = micros
+    for name in ("overlap", "ordered"):
+        if (answer := given.one(name)) is not None:
+            found[name] = int(_named(name, answer, _yes_or_no))
+    if (owner := given.one("owner")) is not None:
+        found["owner"] = owner
+    check_policies(found)
+    return found
+
+
+def _named(name: str, text: str, read: Callable[[str], T]) -> T:
+    """A flag's value, read; what is wrong with it is said with the flag's name."""
+    try:
+        return read(text)
+    except ValueError as e:
+        raise Misuse(f"--{name}: {e}") from e
+
+
+def _yes_or_no(text: str) -> bool:
+    if text not in ("yes", "no"):
+        raise Misuse(f"{text!r} is neither yes nor no")
+    return text == "yes"
+
+
+def _exit_codes(text: str) -> str:
+    codes = [code.strip() for code in text.split(",")]
+    for code in codes:
+        if not (code.isascii() and code.isdigit() and 1 <= int(code) <= 192):
+            raise Misuse(f"--clean-exits: {code!r} is not an exit code between 1 and 192")
+        if int(code) == UNKNOWN:
+            raise Misuse("--clean-exits: 80 is how a command says that its outcome is unknown")
+    return ",".join(codes)
+
+
+def order_given(given: Given) -> Order:
+    """What is to be run, and how. Raises `Misuse`, naming the flag."""
+    output = None
+    if (final := given.one("output")) is not None:
+        from duly.work.output import Output
+
+        output = Output(final, may_replace=given.has("replace"))
+    elif given.has("replace"):
+        raise Misuse("--replace goes with --output")
+    settle = given.duration("settle")
+    return Order(
+        argv=given.argv,
+        environment=_environment(given),
+        trigger="person" if os.isatty(2) else "exec",
+        settle_seconds=600.0 if settle is None else settle / SECOND,
+        retry_in_place=not given.has("no-retry"),
+        only_one=given.has("one"),
+        chronic=given.has("chronic"),
+        output=output,
+    )
+
+
+def _environment(given: Given) -> dict[str, str]:
+    # Those of an exec around this one are about another run.
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("DULY_OUTCOME_FILE", "DULY_OUTPUT")
+    }
+    if (path := given.one("outcome-file")) is not None:
+        environment["DULY_OUTCOME_FILE"] = os.path.abspath(path)
+    return environment
+
+
+def adhoc_given(given: Given) -> str:
+    """The id of the run outside the schedule that is asked for; empty where none is."""
+    if not given.has("adhoc"):
+        return ""
+    if given.has("window"):
+        raise Misuse("--window names a run of the schedule, --adhoc one outside it; leave one out")
+    return check_adhoc(given.one("adhoc") or uuid_text(new_attempt_id()))
