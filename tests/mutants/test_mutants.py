@@ -208,12 +208,6 @@ MUTANTS = (
         on_postgres=True,
     ),
     Mutant(
-        "a cursor of the server begins a transaction of its own",
-        (Fault("store/owned/postgres.py", '        if args or kwargs.get("name"):', "        if False:"),),
-        (WAITS + "whichever_way_the_first_statement_comes_it_commits_with_the_completion",),
-        on_postgres=True,
-    ),
-    Mutant(
         "a savepoint that comes first is a transaction",
         (
             Fault(

@@ -347,10 +347,11 @@ def test_an_error_of_a_hook_of_on_commit_is_told_as_it_is_not_as_one_of_the_comm
         desk.put(run.tx, "report")
         transaction.on_commit(hook, using=desk.alias)
 
-    with pytest.raises(django.db.OperationalError, match="locked"):
+    with pytest.raises(django.db.OperationalError, match="locked") as told:
         export_of(desk.ledger, work).run(DAY)
 
     assert (shop.effects, shop.state) == (["report"], "completed")
+    assert "duly: it came after the commit: the run is complete" in told.value.__notes__
     desk.close()
 
 

@@ -89,6 +89,10 @@ def test_an_effect_that_fails_leaves_only_its_record(shop: Shop) -> None:
     assert shop.rows("select outcome from duly.attempt") == [("failed",)]
 
 
+NO_ENDS = (
+    *("do $$ begin perform 1; end $$", "select 'first; begin again'", "select e'it\\'s; commit'", 'select 1 as "a; end"'),
+    *("select 1 -- ; commit", "select /* ; rollback */ 1"),
+)
 ENDS = ("commit", "COMMIT", " rollback", "-- why\nend", "select 1; commit", "prepare transaction 'x'", "begin")
 
 
@@ -103,6 +107,8 @@ def test_the_transaction_of_a_run_cannot_be_ended_by_it(shop: Shop, inline: bool
         for sql in ENDS:
             with pytest.raises(duly.TransactionOwned):
                 run.tx.execute(sql)
+        for sql in NO_ENDS:
+            run.tx.execute(cast(LiteralString, sql))  # type: ignore[redundant-cast]
         run.tx.execute("savepoint a")
         run.tx.execute("rollback to savepoint a")
         with run.tx.transaction():  # a savepoint

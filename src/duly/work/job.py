@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from duly.errors import ClaimLost, CommitUnknown, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
 from duly.ledger.address import scopes_of
-from duly.ledger.complete import complete_or_raise
+from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
 from duly.ledger.open import Taken, claim_again, claim_next, peek
@@ -241,6 +241,9 @@ class Job(Generic[Tx]):
             )
             self._store.write(failure)
         except DulyError as e:
+            if isinstance(e, ClaimLost) and self._store.read(has_completed(claim)):
+                error.add_note("duly: it came after the commit: the run is complete")
+                return
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
 
     def _roster(self, scope: str | None) -> list[str]:

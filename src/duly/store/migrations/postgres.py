@@ -76,8 +76,8 @@ def _apply(connection: Connection, url: str, step: Step, by: str) -> None:
     try:
         for statement in statements(step, by=by):
             connection.execute(trusted(statement))
-    except (psycopg.ProgrammingError, psycopg.IntegrityError, psycopg.NotSupportedError) as e:
-        if isinstance(e, psycopg.errors.InsufficientPrivilege):
+    except psycopg.DatabaseError as e:
+        if isinstance(e, (psycopg.errors.InsufficientPrivilege, psycopg.OperationalError)):  # not the step's fault
             raise
         raise failed(step, ledger=redacted(url), why=f"{e.diag.message_primary} ({e.sqlstate})") from e
 

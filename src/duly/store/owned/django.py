@@ -61,7 +61,10 @@ class ThroughDjango:
         transaction.on_commit(self._over, using=self._alias)
 
     def _check(self, execute: Callable[..., Any], sql: Any, parameters: Any, many: bool, context: Any) -> Any:
-        text = sql if isinstance(sql, str) else sql.as_string(self.driver)  # a Composable of psycopg
+        if isinstance(sql, bytes):
+            text = sql.decode(errors="replace")
+        else:
+            text = sql if isinstance(sql, str) else sql.as_string(self.driver)  # a Composable of psycopg
         self._guard.check(self.driver, text)
         return execute(sql, parameters, many, context)
 

@@ -64,18 +64,12 @@ class OwnedCursor(psycopg.Cursor[Any]):
 
     def executemany(self, query: Any, params_seq: Iterable[Any], **kwargs: Any) -> None:
         _owner(self).check(query)
-        _owner(self).begin()
         super().executemany(query, params_seq, **kwargs)
 
     def stream(self, query: Any, params: Any = None, **kwargs: Any) -> Any:
         _owner(self).check(query)
-        _owner(self).begin()
+        _owner(self).begin()  # row by row it would be in the way of what is sent together
         return super().stream(query, params, **kwargs)
-
-    def copy(self, statement: Any, params: Any = None, **kwargs: Any) -> Any:
-        _owner(self).check(statement)
-        _owner(self).begin()
-        return super().copy(statement, params, **kwargs)
 
 
 def _owner(cursor: OwnedCursor) -> OwnedConnection:
@@ -152,8 +146,11 @@ class OwnedConnection(Ours, psycopg.Connection[Any]):
         seen, before = psycopg.Cursor(self, row_factory=psycopg.rows.tuple_row), self._past.mark()
         try:
             with together(self):
-                with self._saying_begin():
-                    psycopg.Cursor(self).execute(BEGIN)
+                if (
+                    self.pgconn.transaction_status == TransactionStatus.IDLE
+                ):  # or a cursor that is not ours has begun it
+                    with self._saying_begin():
+                        psycopg.Cursor(self).execute(BEGIN)
                 psycopg.Cursor(self).execute(SET_AND_LOCK, (millis(self._busy_seconds), "on"))
                 seen.execute(SEEN)
                 yield
@@ -161,21 +158,10 @@ class OwnedConnection(Ours, psycopg.Connection[Any]):
             if seen.pgresult is not None:
                 self._know(seen.fetchall(), before)
 
-    def cursor(self, *args: Any, **kwargs: Any) -> Any:
-        if args or kwargs.get("name"):  # a cursor of the server, which is not ours
-            self.check("")
-            self.begin()
-        return super().cursor(*args, **kwargs)
-
     def transaction(self, *args: Any, **kwargs: Any) -> Any:
         self.check("")
         self.begin()  # then it is a savepoint
         return super().transaction(*args, **kwargs)
-
-    def pipeline(self) -> Any:
-        if self._open:
-            self.begin()
-        return super().pipeline()
 
     def commit(self, *_: object) -> NoReturn:
         raise TransactionOwned

@@ -35,21 +35,13 @@ class OwnedCursor(psycopg.AsyncCursor[Any]):
 
     async def executemany(self, query: Any, params_seq: Iterable[Any], **kwargs: Any) -> None:
         _owner(self).check(query)
-        await _owner(self).begin()
         await super().executemany(query, params_seq, **kwargs)
 
     async def stream(self, query: Any, params: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
         _owner(self).check(query)
-        await _owner(self).begin()
+        await _owner(self).begin()  # row by row it would be in the way of what is sent together
         async for row in super().stream(query, params, **kwargs):
             yield row
-
-    @asynccontextmanager
-    async def copy(self, statement: Any, params: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
-        _owner(self).check(statement)
-        await _owner(self).begin()
-        async with super().copy(statement, params, **kwargs) as copy:
-            yield copy
 
 
 def _owner(cursor: OwnedCursor) -> OwnedConnection:
@@ -76,8 +68,11 @@ class OwnedConnection(Ours, psycopg.AsyncConnection[Any]):
         seen, before = psycopg.AsyncCursor(self, row_factory=psycopg.rows.tuple_row), self._past.mark()
         try:
             async with together_async(self):
-                with self._saying_begin():
-                    await psycopg.AsyncCursor(self).execute(BEGIN)
+                if (
+                    self.pgconn.transaction_status == TransactionStatus.IDLE
+                ):  # or a cursor that is not ours has begun it
+                    with self._saying_begin():
+                        await psycopg.AsyncCursor(self).execute(BEGIN)
                 await psycopg.AsyncCursor(self).execute(SET_AND_LOCK, (millis(self._busy_seconds), "on"))
                 await seen.execute(SEEN)
                 yield
@@ -91,13 +86,6 @@ class OwnedConnection(Ours, psycopg.AsyncConnection[Any]):
         await self.begin()  # then it is a savepoint
         async with super().transaction(*args, **kwargs) as savepoint:
             yield savepoint
-
-    @asynccontextmanager
-    async def pipeline(self) -> AsyncIterator[psycopg.AsyncPipeline]:
-        if self._open:
-            await self.begin()
-        async with super().pipeline() as pipeline:
-            yield pipeline
 
     async def commit(self, *_: object) -> NoReturn:
         raise TransactionOwned

@@ -8,9 +8,17 @@ _ENDING = frozenset(("abort", "begin", "commit", "end", "rollback", "start"))
 _BEFORE = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)*", re.DOTALL)  # blanks and comments before the first word
 
 
+# What a semicolon does not end a statement in (PostgreSQL's manual, "Lexical Structure"): strings, also with escapes or
+# between dollars, quoted names, comments.
+_WHOLE = re.compile(
+    r"""(?:\be)'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | (?<!\w)\$(\w*)\$.*?\$\1\$ | --[^\n]* | /\*.*?\*/""",
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+
+
 def ends_transaction(text: str) -> bool:
     """Whether one of the statements of a text would; `rollback to` a savepoint does not."""
-    return any(map(statement_ends_transaction, text.split(";")))
+    return any(map(statement_ends_transaction, _WHOLE.sub(" ", text).split(";")))
 
 
 def statement_ends_transaction(statement: str) -> bool:
