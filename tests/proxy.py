@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 COMMIT = b"Q\x00\x00\x00\x0bcommit\x00"  # as psycopg's simple query protocol sends it; see also extended, below
 COMMIT_IN_PARTS = b"\x00commit\x00"  # Parse: an unnamed statement
+COMMITS_ITSELF = b"duly.claim_as_remembered("  # a claim is a statement by itself, and so is its transaction
 
 
 class Proxy:
     """Carries bytes between clients and a server, and cuts one connection at the COMMIT that it is told of."""
 
     def __init__(self, url: str, *commits: bytes) -> None:
-        self._commits = commits or (COMMIT, COMMIT_IN_PARTS)
+        self._commits = commits or (COMMIT, COMMIT_IN_PARTS, COMMITS_ITSELF)
         parts = urlsplit(url)
         self._server = (parts.hostname or "127.0.0.1", parts.port or 5432)
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -90,7 +90,12 @@ def test_an_effect_that_fails_leaves_only_its_record(shop: Shop) -> None:
 
 
 NO_ENDS = (
-    *("do $$ begin perform 1; end $$", "select 'first; begin again'", "select e'it\\'s; commit'", 'select 1 as "a; end"'),
+    *(
+        "do $$ begin perform 1; end $$",
+        "select 'first; begin again'",
+        "select e'it\\'s; commit'",
+        'select 1 as "a; end"',
+    ),
     *("select 1 -- ; commit", "select /* ; rollback */ 1"),
 )
 ENDS = ("commit", "COMMIT", " rollback", "-- why\nend", "select 1; commit", "prepare transaction 'x'", "begin")

@@ -180,4 +180,4 @@ async def _record_end(claim: Claim, state: str, outcome: str, *, error: str | No
 
 async def keep_text(run: RunId, number: int, kind: str, body: str) -> None:
     """Keep a long text beside an attempt: an error, an output, a person's evidence."""
-    await count(KEEP_TEXT, **run_parameters(run), number=number, kind=kind, body=body)
+    await do(KEEP_TEXT, **run_parameters(run), number=number, kind=kind, body=body)

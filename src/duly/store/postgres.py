@@ -89,12 +89,6 @@ def render(statement: Statement, clock: str) -> LiteralString:
     return ready
 
 
-def rendered(ask: Ask, clock_by_hand: bool) -> LiteralString:
-    """The text of what is asked, for psycopg."""
-    assert ask.statement is not None  # only statements are sent
-    return render(ask.statement, clock_sql(clock_by_hand))
-
-
 def trusted(sql: str) -> LiteralString:
     """SQL that is put together from constants of ours; every value is bound."""
     return cast(LiteralString, sql)  # type: ignore[redundant-cast]  # to mypy LiteralString is str; to others it is not
@@ -136,19 +130,45 @@ def beginning(busy_seconds: float, *, durable: bool = True) -> str:
     return f"{begin}; {_BEGUN}" if durable else f"{begin}; set local synchronous_commit = off; {_BEGUN}"
 
 
-# The same for statements that are sent together with their commit. The look comes last, and where this release may not write,
-# or the database was younger before, its error keeps the commit from happening. Who has written nothing has no id.
+# The same in one statement that can be sent together with what follows it.
 BEGIN: LiteralString = "begin isolation level read committed"
-SET_AND_LOCK: LiteralString = (
-    "select set_config('lock_timeout', %s, true), set_config('synchronous_commit', %s, true), "
-    f"pg_advisory_xact_lock_shared({VERSION_LOCK})"
+BEGUN: LiteralString = "select * from duly.begun(%s)"
+
+# Groups of statements that the database holds as one function, by their names: a wait for all of them, and one statement to
+# be sent. A test sees to it that they are the same, word for word.
+CLAIM_AT_ONCE: LiteralString = (
+    "select * from duly.claim_as_remembered(%(lock_timeout)s, %(synchronous_commit)s, %(writer)s, %(newest_xid)s, %(epoch)s, "
+    "%(series)s, %(nominal)s, %(revision)s, %(line)s, %(job)s, %(edition)s, %(due)s, %(window_start)s, %(window_end)s, "
+    "%(resolution)s, %(version)s, %(payload)s, %(attempt_id)s, %(owner)s, %(trigger)s, %(lease)s, %(contract)s, "
+    "%(remembers)s, %(overlap)s)"
 )
-SEEN_OR_RAISE: LiteralString = (
-    "select pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time()::text, "
-    f"1 / (value::int <= {SCHEMA} and coalesce(pg_current_xact_id_if_assigned()::text::bigint > %s::bigint, true)"
-    " and (select value::bigint from duly.meta where name = 'epoch') = %s::bigint)::int "
-    "from duly.meta where name = 'min_writer'"
+COMPLETE_AT_ONCE: LiteralString = (
+    "select duly.complete_held(%(xid)s, %(series)s, %(nominal)s, %(revision)s, %(attempt_id)s, %(number)s, %(state)s, "
+    "%(outcome)s, %(contract)s, %(owner)s, %(trigger)s, %(error)s)"
 )
+_CLAIMING = ("lock_line_if_absent", "hold_line_if_free", "claim_if_as_remembered", "see_as_remembered")
+_COMPLETING = ("complete_if_held", "record_end_or_raise")
+
+
+def as_claim(asked: list[Ask], past: Mark, busy_seconds: float, *, durable: bool) -> dict[str, Any] | None:
+    """The parameters of `CLAIM_AT_ONCE`, if that is what is asked; `past` is what the database was."""
+    names = tuple(ask.statement.name for ask in asked if ask.statement is not None)
+    if names not in (_CLAIMING, _CLAIMING[2:]):
+        return None
+    return {
+        **asked[-1].parameters,
+        **asked[-2].parameters,
+        "lock_timeout": millis(busy_seconds),
+        "synchronous_commit": "on" if durable else "off",
+        "writer": SCHEMA,
+        "newest_xid": past.xid,
+        "epoch": past.epoch,
+    }
+
+
+def is_completion(asked: list[Ask]) -> bool:
+    """Whether the first two of what is asked are what `COMPLETE_AT_ONCE` does."""
+    return tuple(ask.statement.name for ask in asked[:2] if ask.statement is not None) == _COMPLETING
 
 
 class Begun(NamedTuple):
@@ -216,6 +236,15 @@ class Past:
             self._went_back = True
         if self._went_back:
             raise LedgerWentBack
+
+    def seen_by(self, row: tuple[Any, ...] | None, *, durable: bool) -> tuple[Any, ...] | None:
+        """What a claim in one statement saw of its run; its commit is remembered. Who has written nothing has no id."""
+        if row is None:
+            return None
+        *sight, xid, server = row
+        if durable and xid is not None:
+            self.committed(Begun(xid, server))
+        return tuple(sight)
 
     def committed(self, begun: Begun) -> None:
         """Remember a commit that was flushed."""
@@ -371,49 +400,26 @@ class PostgresStore:
             operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True, durable=durable
         )
 
-    @property
-    def pipelines(self) -> bool:
-        """Whether statements can be sent together: libpq can from PostgreSQL 14 on."""
-        return psycopg.capabilities.has_pipeline()
+    pipelines = True  # a claim that looks by itself is one wait
 
     def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
-        """As `write`, for an operation that reads nothing but its last look: its statements and the commit are sent
-        together, and waited for once. Raises `CommitUnknown` where the reply was lost, or the ledger is not what it was.
+        """As `write`, for an operation that reads nothing but its last look: one statement where the database has a function
+        for it. Raises `CommitUnknown` where the reply was lost, or the ledger is not what it was.
         """
-        if not self.pipelines or not self.past.is_known:
-            return self.write(operation, durable=durable)
+        past = self.past.mark()
+        asked = list(ask_together(operation))
+        claim = as_claim(asked, past, self.busy_seconds, durable=durable)
+        assert claim is not None  # only a claim is written so
+        if not self.past.is_known:
+            raise CommitUnknown
+        cursor = psycopg.Cursor(self.session.connection, row_factory=psycopg.rows.tuple_row)
         try:
-            return self._at_once(operation, durable=durable)
+            row = cursor.execute(CLAIM_AT_ONCE, claim).fetchone()
         except psycopg.Error as e:
-            if reply_is_lost(e) or isinstance(e, psycopg.errors.DivisionByZero):
+            if reply_is_lost(e) or isinstance(e, psycopg.errors.ObjectNotInPrerequisiteState):
                 raise CommitUnknown from e
             raise translated(e, name=self.path) from e
-        finally:
-            operation.close()
-
-    def _at_once(self, operation: Operation[T], *, durable: bool) -> T:
-        connection, before = self.session.connection, self.past.mark()
-
-        def execute(sql: LiteralString, parameters: Any = None) -> psycopg.Cursor[tuple[Any, ...]]:
-            # One for each: in a pipeline a cursor collects the answers of all that it has executed.
-            cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row)
-            return cursor.execute(sql, parameters)
-
-        try:
-            with connection.pipeline():
-                execute(BEGIN)
-                execute(SET_AND_LOCK, (millis(self.busy_seconds), "on" if durable else "off"))
-                sent = [execute(rendered(ask, self.clock_by_hand), ask.parameters) for ask in ask_together(operation)]
-                seen = execute(SEEN_OR_RAISE, (before.xid, before.epoch))
-                execute("commit")
-        except BaseException:
-            if not connection.broken:
-                connection.execute("rollback")
-            raise
-        xid, server, _ = seen.fetchall()[0]
-        if durable and xid is not None:
-            self.past.committed(Begun(xid, server))
-        return conclude(operation, sent[-1].fetchone())
+        return conclude(operation, self.past.seen_by(row, durable=durable))
 
     def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from time import monotonic
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
@@ -17,24 +17,21 @@ from duly.errors import CommitUnknown, Conflict, LedgerUnavailable
 from duly.ledger.ask import Ask, ask_together, conclude, drive_async
 from duly.store import BUSY_SECONDS, refuse_other_versions
 from duly.store.postgres import (
-    BEGIN,
+    CLAIM_AT_ONCE,
     FACTS_AND_BACKEND,
     FATE,
     LOOK_AGAIN_SECONDS,
     NOT_KNOWN,
     PREPARE_NEVER,
     ROLLED_BACK,
-    SEEN_OR_RAISE,
-    SET_AND_LOCK,
     Begun,
     Past,
+    as_claim,
     beginning,
     begun_of,
     fate_of,
-    millis,
     redacted,
     render,
-    rendered,
     reply_is_lost,
     threshold_of,
     translated,
@@ -216,47 +213,30 @@ class AsyncPostgresStore:
             operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True, durable=durable
         )
 
-    @property
-    def pipelines(self) -> bool:
-        """Whether statements can be sent together: libpq can from PostgreSQL 14 on."""
-        return psycopg.capabilities.has_pipeline()
+    pipelines = True  # a claim that looks by itself is one wait
 
     async def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
         """As `PostgresStore.write_at_once`."""
-        if not self.pipelines or not self.past.is_known:
-            return await self.write(operation, durable=durable)
+        past = self.past.mark()
+        asked = list(ask_together(operation))
+        claim = as_claim(asked, past, self.busy_seconds, durable=durable)
+        assert claim is not None  # only a claim is written so
+        if not self.past.is_known:
+            raise CommitUnknown
+        connection = None
         try:
-            return await self._at_once(operation, durable=durable)
+            connection = await self.connect()
+            cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
+            await cursor.execute(CLAIM_AT_ONCE, claim)
+            row = await cursor.fetchone()
         except psycopg.Error as e:
-            if reply_is_lost(e) or isinstance(e, psycopg.errors.DivisionByZero):
+            if reply_is_lost(e) or isinstance(e, psycopg.errors.ObjectNotInPrerequisiteState):
                 raise CommitUnknown from e
             raise translated(e, name=self.path) from e
         finally:
-            operation.close()
-
-    async def _at_once(self, operation: Operation[T], *, durable: bool) -> T:
-        connection, before = await self.connect(), self.past.mark()
-
-        async def execute(sql: LiteralString, parameters: Any = None) -> psycopg.AsyncCursor[tuple[Any, ...]]:
-            # One for each: in a pipeline a cursor collects the answers of all that it has executed.
-            cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
-            return await cursor.execute(sql, parameters)
-
-        try:
-            async with together_async(connection):
-                await execute(BEGIN)
-                await execute(SET_AND_LOCK, (millis(self.busy_seconds), "on" if durable else "off"))
-                sent = [
-                    await execute(rendered(ask, self.clock_by_hand), ask.parameters) for ask in ask_together(operation)
-                ]
-                seen = await execute(SEEN_OR_RAISE, (before.xid, before.epoch))
-                await execute("commit")
-            xid, server, _ = (await seen.fetchall())[0]
-            if durable and xid is not None:
-                self.past.committed(Begun(xid, server))
-            return conclude(operation, await sent[-1].fetchone())
-        finally:
-            self._keep(connection)  # one that is still in a transaction is discarded
+            if connection is not None:
+                self._keep(connection)
+        return conclude(operation, self.past.seen_by(row, durable=durable))
 
     async def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
         connection = None

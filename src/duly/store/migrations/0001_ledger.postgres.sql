@@ -324,3 +324,163 @@ the savepoint only, and what was written before it could still be committed. Fro
 
 comment on function duly.complete(text, bigint) is
     'duly.complete(uuid, bigint), for an id that comes as text. Call it at the outer level of the transaction.';
+
+-- What would cost a wait for each of its statements, in one statement: those of the ledger, word for word as they stand in its
+-- code (a test compares them). Each sees what was committed before it, which is so at READ COMMITTED alone. Parameters go by
+-- number, for by name they would be columns.
+
+-- How a transaction that writes begins. A ledger may be migrated under a running process: the lock is taken first, so that the
+-- look is after it. The id of the transaction tells what became of it where the reply to its COMMIT is lost.
+create function duly.begun(lock_timeout text)
+    returns table (min_writer text, xid text, epoch text, server text)
+    language plpgsql
+    as $$
+#variable_conflict use_column
+begin
+    perform set_config('lock_timeout', $1, true), pg_advisory_xact_lock_shared(1685417081);
+    return query
+    select value, pg_current_xact_id()::text, (select value from duly.meta where name = 'epoch'),
+           pg_postmaster_start_time()::text
+      from duly.meta
+     where name = 'min_writer';
+end $$;
+
+-- A window that nobody has touched is claimed (ledger/remembered.py), by an attempt whose ledger is the one that it was: may be
+-- written by who knows schema $3, is in epoch $5, and no younger than transaction $4.
+create function duly.claim_as_remembered(
+    lock_timeout text,
+    synchronous_commit text,
+    writer bigint,
+    newest_xid bigint,
+    epoch bigint,
+    series bigint,
+    nominal bigint,
+    revision bigint,
+    line bigint,
+    job bigint,
+    edition bigint,
+    due bigint,
+    window_start bigint,
+    window_end bigint,
+    resolution text,
+    version bigint,
+    payload text,
+    attempt_id bytea,
+    owner text,
+    trigger text,
+    lease bigint,
+    contract text,
+    remembers bigint,
+    overlap bigint)
+    returns table (seen_state text, seen_fence bigint, seen_payload text, seen_settled_at bigint, seen_attempt_id bytea,
+                   seen_started_at bigint, xid text, server text)
+    language plpgsql
+    as $$
+#variable_conflict use_column
+declare
+    instant bigint;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'duly: a claim is made at READ COMMITTED' using errcode = 'object_not_in_prerequisite_state';
+    end if;
+    perform set_config('lock_timeout', $1, true), set_config('synchronous_commit', $2, true),
+            pg_advisory_xact_lock_shared(1685417081);
+    if $24 = 0 then
+        perform l.id
+          from duly.line l
+         where l.id = $9 and not exists (select 1 from duly.run where series = $6 and nominal = $7)
+           for no key update;
+    end if;
+    instant := coalesce((select at from duly.clock), (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+    if $24 = 0 then
+        update duly.line
+           set holder_series = $6, holder_nominal = $7, holder_revision = $8
+         where id = $9
+           and exists (select 1 from duly.job where id = $10 and edition = $11)
+           and $12 <= instant
+           and not exists (
+               select 1
+                 from duly.skipped
+                where series = $6 and from_nominal <= $7 and to_nominal > $7)
+           and exists (select 1 from duly.series where id = $6 and horizon <= $7)
+           and not exists (select 1 from duly.run where series = $6 and nominal = $7)
+           and not exists (
+               select 1
+                 from duly.run r
+                where r.series = duly.line.holder_series and r.nominal = duly.line.holder_nominal
+                  and r.revision = duly.line.holder_revision and r.state = 'running');
+    end if;
+    insert into duly.run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
+           opened_at, payload, failures, asked_at, first_started_at, attempt_id, started_at, lease_until, contract, remembers,
+           owner, trigger)
+    select s.id, $7, $8, 'running', 1, cast($12 as bigint), cast($13 as bigint),
+           cast($14 as bigint), $15, cast($16 as bigint), instant,
+           coalesce(cast($17 as text), 'none'), 0, instant, instant, $18, instant, instant + $21, $22,
+           cast($23 as bigint), $19, $20
+      from duly.series s
+     where s.id = $6 and s.horizon <= $7
+       and exists (select 1 from duly.job where id = $10 and edition = $11)
+       and $12 <= instant
+       and not exists (
+           select 1
+             from duly.skipped
+            where series = $6 and from_nominal <= $7 and to_nominal > $7)
+       and ($24 = 1 or exists (
+           select 1
+             from duly.line
+            where id = $9 and holder_series = $6 and holder_nominal = $7 and holder_revision = $8))
+       and not exists (select 1 from duly.run where series = $6 and nominal = $7) for key share
+        on conflict do nothing;
+    if exists (select 1 from duly.meta where name = 'min_writer' and value::bigint > $3)
+       or exists (select 1 from duly.meta where name = 'epoch' and value::bigint <> $5)
+       or pg_current_xact_id_if_assigned()::text::bigint <= $4 then
+        raise exception 'duly: the ledger is not what it was' using errcode = 'object_not_in_prerequisite_state';
+    end if;
+    return query
+    select seen.*, pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time()::text
+      from (
+    select state, fence, payload, settled_at, attempt_id, started_at
+      from duly.run
+     where series = $6 and nominal = $7 and revision = $8
+       and (attempt_id = $18 or exists (select 1 from duly.job where id = $10 and edition = $11))
+           ) seen;
+end $$;
+
+-- A run's own transaction $1 carries its effect, and its completion (ledger/complete.py). Refused where it is another one.
+create function duly.complete_held(
+    xid text,
+    series bigint,
+    nominal bigint,
+    revision bigint,
+    attempt_id bytea,
+    number bigint,
+    state text,
+    outcome text,
+    contract text,
+    owner text,
+    trigger text,
+    error text)
+    returns void
+    language plpgsql
+    as $$
+#variable_conflict use_column
+declare
+    instant bigint := coalesce((select at from duly.clock), (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+begin
+    if pg_current_xact_id()::text <> $1 then
+        raise exception 'duly: another transaction than that which was begun' using errcode = 'division_by_zero';
+    end if;
+    update duly.run
+       set state = 'completed', settled_at = instant, cause = null
+     where series = $2 and nominal = $3 and revision = $4
+       and state in ('running', 'unknown') and attempt_id = $5 and fence = $6;
+    insert  into duly.attempt (series, nominal, revision, number, attempt_id, started_at, ended_at, outcome,
+           contract, owner, trigger, error)
+    values ($2, $3, $4, $6, $5,
+           (select started_at
+              from duly.run
+             where series = $2 and nominal = $3 and revision = $4
+               and state = $7 and attempt_id = $5 and fence = $6),
+           instant, $8, $9, $10, $11, $12);
+end $$;
+

@@ -23,14 +23,15 @@ from duly.ledger.ask import drive
 from duly.store.owned.words import ends_transaction
 from duly.store.postgres import (
     BEGIN,
-    SEEN,
-    SET_AND_LOCK,
+    BEGUN,
+    COMPLETE_AT_ONCE,
     Answers,
     Begun,
     Mark,
     Past,
     begun_of,
     commit,
+    is_completion,
     is_refusal,
     millis,
     settle,
@@ -40,7 +41,7 @@ from duly.store.postgres import (
 )
 
 if TYPE_CHECKING:
-    from duly.ledger.ask import Operation
+    from duly.ledger.ask import Ask, Operation
     from duly.store.postgres import PostgresStore
 
 T = TypeVar("T")
@@ -151,8 +152,7 @@ class OwnedConnection(Ours, psycopg.Connection[Any]):
                 ):  # or a cursor that is not ours has begun it
                     with self._saying_begin():
                         psycopg.Cursor(self).execute(BEGIN)
-                psycopg.Cursor(self).execute(SET_AND_LOCK, (millis(self._busy_seconds), "on"))
-                seen.execute(SEEN)
+                seen.execute(BEGUN, (millis(self._busy_seconds),))
                 yield
         finally:
             if seen.pgresult is not None:
@@ -293,11 +293,18 @@ class OwnedTransaction:
 
         An error of an earlier one ends the transaction, and the COMMIT behind it is skipped (I2).
         """
-        sent: list[T] = []
+        asked: list[Ask] = []
+        result = drive(operation, asked.append)  # it reads nothing back
+        is_sent = False
         try:
             with together(self._connection):
-                self._cursor().execute(STILL_THE_SAME, (began.xid,))
-                sent.append(drive(operation, self._answers))
+                if is_completion(asked):
+                    self._cursor().execute(COMPLETE_AT_ONCE, {**asked[1].parameters, "xid": began.xid})
+                else:
+                    self._cursor().execute(STILL_THE_SAME, (began.xid,))
+                for ask in asked[2:] if is_completion(asked) else asked:
+                    self._answers(ask)
+                is_sent = True
                 self._cursor().execute("commit")
         except psycopg.errors.DivisionByZero as e:
             raise TransactionOwned(ANOTHER) from e
@@ -306,11 +313,11 @@ class OwnedTransaction:
                 raise ClaimLost from None
             raise
         except psycopg.Error as e:
-            if not sent:
+            if not is_sent:
                 raise translated(e, name=self._name) from e
             self._settle(began, e)
         self._past.committed(began)
-        return sent[0]
+        return result
 
     def _settle(self, began: Begun, error: psycopg.Error) -> None:
         try:

@@ -10,13 +10,13 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost, TransactionOwned
-from duly.ledger.ask import drive_async
+from duly.ledger.ask import drive, drive_async
 from duly.store.owned.postgres import ANOTHER, STILL_THE_SAME, Ours
-from duly.store.postgres import BEGIN, SEEN, SET_AND_LOCK, Begun, is_refusal, millis, translated
+from duly.store.postgres import BEGIN, BEGUN, COMPLETE_AT_ONCE, Begun, is_completion, is_refusal, millis, translated
 from duly.store.postgres_async import AsyncAnswers, commit, settle, together_async
 
 if TYPE_CHECKING:
-    from duly.ledger.ask import Operation
+    from duly.ledger.ask import Ask, Operation
     from duly.store.postgres_async import AsyncPostgresStore
 
 T = TypeVar("T")
@@ -73,8 +73,7 @@ class OwnedConnection(Ours, psycopg.AsyncConnection[Any]):
                 ):  # or a cursor that is not ours has begun it
                     with self._saying_begin():
                         await psycopg.AsyncCursor(self).execute(BEGIN)
-                await psycopg.AsyncCursor(self).execute(SET_AND_LOCK, (millis(self._busy_seconds), "on"))
-                await seen.execute(SEEN)
+                await seen.execute(BEGUN, (millis(self._busy_seconds),))
                 yield
         finally:
             if seen.pgresult is not None:
@@ -188,11 +187,19 @@ class OwnedTransaction:
 
     async def _complete(self, operation: Operation[T], began: Begun) -> T:
         """As `postgres.OwnedTransaction._complete`: the look, the completion and the COMMIT in one wait."""
-        sent: list[T] = []
+        asked: list[Ask] = []
+        result = drive(operation, asked.append)  # it reads nothing back
+        is_sent = False
         try:
             async with together_async(self._connection):
-                await psycopg.AsyncCursor(self._connection).execute(STILL_THE_SAME, (began.xid,))
-                sent.append(await drive_async(operation, self._answers))
+                cursor = psycopg.AsyncCursor(self._connection)
+                if is_completion(asked):
+                    await cursor.execute(COMPLETE_AT_ONCE, {**asked[1].parameters, "xid": began.xid})
+                else:
+                    await cursor.execute(STILL_THE_SAME, (began.xid,))
+                for ask in asked[2:] if is_completion(asked) else asked:
+                    await self._answers(ask)
+                is_sent = True
                 await psycopg.AsyncCursor(self._connection).execute("commit")
         except psycopg.errors.DivisionByZero as e:
             raise TransactionOwned(ANOTHER) from e
@@ -201,11 +208,11 @@ class OwnedTransaction:
                 raise ClaimLost from None
             raise
         except psycopg.Error as e:
-            if not sent:
+            if not is_sent:
                 raise translated(e, name=self._name) from e
             await self._settle(began, e)
         self._past.committed(began)
-        return sent[0]
+        return result
 
     async def _settle(self, began: Begun, error: psycopg.Error) -> None:
         try:
