@@ -19,8 +19,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
 import duly
+from duly.store.place import url_of
 from duly.store.postgres import redacted
-from duly.store.typed import url_of
 from tests.borrowed.callers import django_database, engine_url, let_sqlalchemy_begin
 from tests.borrowed.shop import Shop, on_sqlite
 from tests.typed.desks import DjangoEffect, Effect, OfDjango, OfSession

@@ -45,7 +45,9 @@ class OwnedTransaction:
     def __init__(self, owned: Owned) -> None:
         self._owned = owned
         self._connection = OwnedConnection(lambda: owned.connection, iter_chunk_size=64)
-        self._has_thread = False  # aiosqlite's, which runs from `begin` to the end and can be asked nothing outside of that
+        self._has_thread = (
+            False  # aiosqlite's, which runs from `begin` to the end and can be asked nothing outside of that
+        )
 
     @classmethod
     async def open(cls, store: SqliteStore) -> OwnedTransaction:

@@ -98,26 +98,38 @@ def itself(connection: OwnedConnection) -> Connection:
     return connection
 
 
+# The connection is the only database that a session has, and the session's end is the end of the connection's transaction.
+ALONE = {"join_transaction_mode": "control_fully"}
+
+
 def sessions_of(maker: sessionmaker[Any]) -> Lend:
     """What makes a session of a maker's class, with its settings, on an owned connection."""
-    kind: type[OwnedSession] = type("OwnedSession", (OwnedSession, maker.class_), {})
+    kind = owned_kind(maker.class_)
 
     def session_on(connection: OwnedConnection) -> Session:
-        # The connection is the only database it has, and its end is the end of the connection's transaction.
-        settings = {**maker.kw, "bind": connection, "join_transaction_mode": "control_fully"}
-        session = kind(**settings)
-        session._guard = connection.guard
-        event.listen(session, "after_begin", _refuse_others)
-        session.connection()
-        return session
-
-    def _refuse_others(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
-        if connection is not session.bind:
-            raise Misuse(
-                "run.tx: this session has another database besides the ledger's, which would not commit with the completion"
-            )
+        return guarded(kind(**{**maker.kw, **ALONE, "bind": connection}), connection)
 
     return session_on
+
+
+def owned_kind(kind: type[Session]) -> type[OwnedSession]:
+    """The class of those sessions of a user's class whose transaction belongs to duly."""
+    return type("OwnedSession", (OwnedSession, kind), {})
+
+
+def guarded(session: OwnedSession, connection: OwnedConnection) -> OwnedSession:
+    """A session that was made on an owned connection, in its transaction."""
+    session._guard = connection.guard
+    event.listen(session, "after_begin", _refuse_others)
+    session.connection()
+    return session
+
+
+def _refuse_others(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
+    if connection is not session.bind:
+        raise Misuse(
+            "run.tx: this session has another database besides the ledger's, which would not commit with the completion"
+        )
 
 
 class ThroughSqlalchemy:

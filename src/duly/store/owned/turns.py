@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from duly.store.postgres import Begun, PostgresStore
+    from duly.store.postgres_async import AsyncPostgresStore
     from duly.store.sqlite import SqliteStore
 
     Fetch = Callable[[str], Any]  # runs a statement in the transaction, and answers its first row
@@ -70,7 +71,7 @@ class Committed(Exception):
 class PostgresTurn:
     """Nobody waits before the database; a statement waits for a lock as long as the store says."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: PostgresStore | AsyncPostgresStore) -> None:
         self._store = store
         self._begun: Begun | None = None
 
@@ -89,7 +90,9 @@ class PostgresTurn:
         self._begun = begun_of([tuple(fetch(SEEN))], self._store.past, before)
 
     def is_open(self, driver: Any) -> bool:
-        return bool(driver.info.transaction_status != 0)  # idle, in libpq's words and so in both drivers'
+        if hasattr(driver, "is_in_transaction"):
+            return bool(driver.is_in_transaction())  # asyncpg's
+        return bool(driver.info.transaction_status != 0)  # idle, in libpq's words and so in those drivers' that use it
 
     def is_same(self, fetch: Fetch) -> bool:
         (xid,) = fetch("select pg_current_xact_id()::text")
