@@ -36,10 +36,11 @@ class AsyncTypedStore:
 
     async def open(self) -> None:
         """Find the ledger and open it; again is a no-op. Raises as whatever opens it."""
-        if self.ledger_id:
-            return
-        found = await self._find()
-        if self.ledger_id:  # another task has found it meanwhile
+        if self._found is None:
+            await self._keep(await self._find())
+
+    async def _keep(self, found: Kept) -> None:
+        if self._found is not None:  # another task has found it meanwhile
             await found.close()
             return
         self.path, self.clock_by_hand = found.path, found.clock_by_hand
