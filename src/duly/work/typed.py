@@ -42,7 +42,8 @@ def sqlalchemy(source: Engine | sessionmaker[Any], *, busy_seconds: float = BUSY
 
     engine, lend = _engine_and_lend(source)
     store = TypedStore(
-        lambda: _ledger_of_engine(engine, busy_seconds), lambda guard, turn: ThroughSqlalchemy(engine, guard, lend)
+        lambda: _ledger_of_engine(engine, busy_seconds),
+        lambda guard, turn: ThroughSqlalchemy(engine, guard, turn, lend),
     )
     _ = store.ledger  # whoever is wrong hears it now
     return Ledger(store)

@@ -133,9 +133,8 @@ class OwnedTransaction:
         self._lend = lend
         self._lent: AsyncConnection | AsyncSession | None = None
         guard = Guard(self._turn)
-        self._owned = OwnedThrough(
-            ThroughSqlalchemy(engine.sync_engine, guard, self._behind), guard, self._turn, origin
-        )
+        library = ThroughSqlalchemy(engine.sync_engine, guard, self._turn, self._behind)
+        self._owned = OwnedThrough(library, guard, self._turn, origin)
 
     def _behind(self, connection: OwnedConnection) -> Connection | Session:
         self._lent = self._lend(connection)

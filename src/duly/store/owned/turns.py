@@ -54,6 +54,9 @@ class Turn(Protocol):
         Raises `CommitUnknown` or `LedgerUnavailable` where that cannot be told.
         """
 
+    def discard(self, driver: Any) -> None:
+        """Close the driver's connection, whatever it is in the midst of: nothing that it wrote commits."""
+
     def committed(self) -> None:
         """The transaction has committed."""
 
@@ -115,6 +118,14 @@ class PostgresTurn:
 
         assert self._begun is not None  # what is committed was begun
         return Committed() if has_committed(self._store.past, self._begun) else Conflict(ROLLED_BACK)
+
+    def discard(self, driver: Any) -> None:
+        if hasattr(driver, "terminate"):
+            driver.terminate()  # asyncpg's
+        elif hasattr(driver, "pgconn"):
+            driver.pgconn.finish()  # psycopg's, awaited or not
+        else:
+            driver.close()
 
     def committed(self) -> None:
         assert self._begun is not None
@@ -189,6 +200,9 @@ class SqliteTurn:
         return None if meaning is error else meaning
 
     judge = meaning_of  # no reply can be lost on the way from a file
+
+    def discard(self, driver: Any) -> None:
+        pass  # the library closes it, in the thread that it belongs to
 
     def committed(self) -> None:
         pass
