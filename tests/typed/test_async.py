@@ -423,6 +423,19 @@ def test_a_task_that_outlives_its_run_writes_nothing(kind: Kind, desk: OfAsyncSq
     assert_nothing_is_left_open(desk, shop)
 
 
+@EACH_ASYNC
+def test_a_savepoint_that_is_left_open_is_kept_with_the_run(kind: Kind, desk: OfAsyncSqlalchemy, shop: Shop) -> None:
+    async def work(run: Run) -> None:
+        tx = await run.tx
+        await tx.begin_nested()
+        await tx.begin_nested()
+        await put(tx, "report")
+
+    assert play(desk, lambda: _run(job(desk, work))) == duly.Completed(KEY, 1)
+    assert shop.effects == ["report"]
+    assert_nothing_is_left_open(desk, shop)
+
+
 # -- what a run leaves --------------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 import duly
 import duly.aio
+from duly.store.migrations import postgres
 from duly.store.place import url_of
 from duly.store.postgres import redacted
 from tests.borrowed.callers import django_database, engine_url, let_sqlalchemy_begin
@@ -75,15 +76,22 @@ def test_nothing_is_looked_at_before_the_first_use_and_then_a_ledger_is_made(tmp
     asyncio.run(story())
 
 
-def test_tasks_that_open_it_at_once_open_one(shop: Shop) -> None:
+def test_tasks_that_open_it_at_once_open_one(server: Server) -> None:
+    url = server.new_database()
+    postgres.create(url)
+
     async def story() -> None:
-        engine = create_async_engine(engine_url(shop.book.path, "sqlite+aiosqlite"))
+        engine = create_async_engine(engine_url(url, "postgresql+asyncpg"))
         ledger = duly.aio.sqlalchemy(engine)
         await asyncio.gather(*(ledger.take(f"export:2026-10-0{day}[UTC]") for day in range(1, 5)))
         await ledger.close()
         await engine.dispose()
 
     asyncio.run(story())
+
+    with psycopg.connect(server.url) as connection:
+        left = "select count(*) from pg_stat_activity where application_name = 'duly' and datname = %s"
+        assert connection.execute(left, (conninfo_to_dict(url)["dbname"],)).fetchone() == (0,)
 
 
 def test_a_name_has_no_password(shop: Shop) -> None:
