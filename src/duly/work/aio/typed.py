@@ -77,7 +77,11 @@ async def _ledger_of_engine(engine: AsyncEngine, busy_seconds: float) -> Kept:
     async with engine.connect() as connection:
         place = await connection.run_sync(place_of)
     ledger = _at(place, engine.dialect.name, busy_seconds)
-    await ledger.open()
+    try:
+        await ledger.open()
+    except BaseException:
+        await ledger.close()
+        raise
     return ledger
 
 
