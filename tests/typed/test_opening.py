@@ -319,6 +319,28 @@ def test_hooks_of_on_commit_come_after_the_completion_and_may_start_another_run(
     desk.close()
 
 
+def test_a_run_that_a_hook_of_on_commit_starts_cannot_end_its_transaction_either(shop: Shop) -> None:
+    desk = OfDjango(shop.book.path)
+
+    def work_after(run: duly.Run[Any]) -> None:
+        desk.put(run.tx, "after")
+        with pytest.raises(duly.TransactionOwned):
+            desk.execute(run.tx, "commit")
+        raise ZeroDivisionError
+
+    after = desk.ledger.job("after", duly.daily("UTC"), catch_up=duly.EACH)(work_after)
+
+    def work(run: duly.Run[Any]) -> None:
+        desk.put(run.tx, "report")
+        transaction.on_commit(lambda: after.run(DAY), using=desk.alias)
+
+    with pytest.raises(ZeroDivisionError):
+        export_of(desk.ledger, work).run(DAY)
+
+    assert shop.effects == ["report"]
+    desk.close()
+
+
 def test_a_hook_of_on_commit_is_forgotten_with_a_run_that_fails(shop: Shop) -> None:
     desk = OfDjango(shop.book.path)
     called: list[int] = []

@@ -69,6 +69,11 @@ class Guard:
         if self._turn.ends(sql):
             raise TransactionOwned
 
+    def end(self) -> None:
+        """The transaction is over, though the step that committed it is not: what hooks of the user's do then is theirs."""
+        self.is_open = False
+        _lifted.set(None)
+
     @contextmanager
     def lifted(self) -> Iterator[None]:
         """For a step of duly's own."""
