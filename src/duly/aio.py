@@ -1,6 +1,6 @@
 """duly in an event loop: the same names, awaited.
 
-    ledger = duly.aio.postgres("postgresql://…/shop")      or duly.aio.sqlite("jobs.db")
+    ledger = duly.aio.postgres("postgresql://…/shop")      or duly.aio.sqlite("jobs.db"), duly.aio.sqlalchemy(async_engine)
 
     @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
     async def credit(run):
@@ -21,5 +21,6 @@ from duly.work.aio.claim import Claim
 from duly.work.aio.job import Job
 from duly.work.aio.ledger import Ledger, once, postgres, sqlite
 from duly.work.aio.run import Run
+from duly.work.aio.typed import django, sqlalchemy
 
-__all__ = ["Awaited", "Claim", "Job", "Ledger", "Run", "once", "postgres", "sqlite"]
+__all__ = ["Awaited", "Claim", "Job", "Ledger", "Run", "django", "once", "postgres", "sqlalchemy", "sqlite"]

@@ -321,6 +321,48 @@ def test_a_lease_is_renewed_while_the_block_lasts_and_its_loss_is_told(till: Til
     till.play(story)
 
 
+@pytest.mark.parametrize("turns", range(5))
+def test_a_claim_that_is_given_back_by_whom_is_cancelled_leaves_nothing_open(till: Till, turns: int) -> None:
+    async def story(ledger: Ledger) -> None:
+        await job(ledger).run("2026-09-12")
+        claim = await _take(ledger)
+        await add_ten(claim.run)
+        transaction: Any = claim.run._transaction
+        task = asyncio.ensure_future(claim.release())
+        for _ in range(turns + 1):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        await claim.close()
+        assert not getattr(transaction, "_has_thread", False)
+
+    till.play(story)
+
+    assert till.units == 10
+    assert open_transactions(till) == 0
+
+
+@pytest.mark.parametrize("turns", range(0, 24, 2))
+def test_a_ledger_that_is_closed_stays_closed_whatever_its_renewals_were_in_the_midst_of(
+    till: Till, turns: int
+) -> None:
+    async def story(ledger: Ledger) -> None:
+        await job(ledger).run("2026-09-12")
+        claim = await _take(ledger)
+        async with claim:
+            await asyncio.sleep(0.02)  # a clock that is set by hand is looked at each few milliseconds
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await claim.release()
+
+        await ledger.close()
+
+        await asyncio.sleep(0.02)
+        assert getattr(ledger._store, "_free", []) == []
+
+    till.play(story)
+
+
 # -- helpers -------------------------------------------------------------------------------------------------------------
 
 

@@ -20,12 +20,6 @@ KINDS: dict[str, tuple[Any, Any]] = {
     "async": (AsyncSqliteStore, aiosqlite.connect),
 }
 
-# What the transaction of a run does not do yet in an event loop.
-NOT_YET = {
-    "test_once_it_is_over_it_says_so": "aiosqlite says first that its connection is closed, with a ValueError",
-    "test_abandoned_before_it_began_it_is_nothing": "aiosqlite has no thread before the first await, and says so",
-}
-
 
 @pytest.fixture(scope="module", params=KINDS)
 def candidate(
@@ -40,14 +34,6 @@ def candidate(
 
     with conformance.Candidate(new_ledger, *KINDS[request.param]) as candidate:
         yield candidate
-
-
-@pytest.fixture(autouse=True)
-def not_yet(request: pytest.FixtureRequest) -> None:
-    """Stories of which it is known that they fail, and that have to go from the list when they do not."""
-    reason = NOT_YET.get(request.function.__name__)
-    if reason is not None and request.node.callspec.params["candidate"] == "async":
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason, raises=ValueError))
 
 
 class TestSqlite(conformance.Suite):

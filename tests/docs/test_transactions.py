@@ -49,7 +49,11 @@ def test_a_program_commits_its_effect_and_its_completion(title: str, tmp_path: P
     connection.close()
 
 
-BY_LIBRARY = ["Jobs that write through SQLAlchemy", "Jobs that write through Django"]
+BY_LIBRARY = [
+    "Jobs that write through SQLAlchemy",
+    "Async jobs that write through SQLAlchemy",
+    "Jobs that write through Django",
+]
 
 
 @pytest.mark.parametrize("title", ["psycopg", "asyncpg", "SQLAlchemy", "A Session", "Django", *BY_LIBRARY])
@@ -77,6 +81,7 @@ def before(url: str) -> str:
 
 def on_postgres(program: str, url: str) -> str:
     """The program with its database in PostgreSQL."""
-    return program.replace("sqlite:///shop.db", url.replace("postgresql://", "postgresql+psycopg://")).replace(
+    by_psycopg = url.replace("postgresql://", "postgresql+psycopg://")
+    return re.sub(r"sqlite(\+aiosqlite)?:///shop\.db", lambda _: by_psycopg, program).replace(
         '{"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.db"}', repr(described_for_django(url))
     )

@@ -5,17 +5,23 @@ A story speaks to a desk in one voice. To add a kind, copy the class that resemb
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connections, models, transaction
 from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sessionmaker
+from sqlalchemy.util import greenlet_spawn
 
 import duly
+import duly.aio
 from tests.borrowed.callers import django_database, engine_url
+from tests.typed.beside import Beside, ClaimBeside, DriverBeside, WhileAwaited, awaited, done
 
 Way = Callable[[Any], object]  # what is tried with a run's tx
 
@@ -25,7 +31,7 @@ class Desk:
     not: nothing of the run is kept after one.
     """
 
-    ledger: duly.Ledger[Any]
+    ledger: Any  # a duly.Ledger, or speaks as one
     whole: dict[str, Way]
     deadly: dict[str, Way]
 
@@ -47,11 +53,46 @@ class Desk:
         """The driver's connection under it."""
         raise NotImplementedError
 
+    @contextmanager
+    def take(self, key: str) -> Iterator[Any]:
+        """A claim, in whose transaction is done what it is given to use."""
+        claim = self.ledger.take(key)
+        assert isinstance(claim, duly.Claim)
+        with claim:
+            yield ClaimUsed(claim)
+
+    def at_once(self, call: Callable[[], object], times: int) -> list[object]:
+        """What a call answers that is made several times at once."""
+        start = threading.Barrier(times)
+        answers: list[object] = []
+
+        def work() -> None:
+            start.wait()
+            answers.append(call())
+            self.ledger.close()
+            self.rest()
+
+        threads = [threading.Thread(target=work) for _ in range(times)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return answers
+
     def rest(self) -> None:
         """Let go of what this thread has open."""
 
     def close(self) -> None:
         raise NotImplementedError
+
+
+class ClaimUsed:
+    def __init__(self, claim: duly.Claim) -> None:
+        self.complete = claim.complete
+        self._run = claim.run
+
+    def use(self, effect: Way) -> None:
+        effect(self._run.tx)
 
 
 class Undone(Exception):
@@ -153,6 +194,127 @@ class OfSession(OfSqlalchemy):
         return tx.connection().connection.driver_connection
 
 
+# -- SQLAlchemy's asyncio ------------------------------------------------------------------------------------------------
+
+
+class OfAsyncSqlalchemy(Desk):
+    """What an AsyncConnection and an AsyncSession have in common. The stories are plain: see `beside`."""
+
+    whole = {  # noqa: RUF012
+        "commit": lambda tx: done(tx.commit()),
+        "rollback": lambda tx: done(tx.rollback()),
+        "close": lambda tx: done(tx.close()),
+        "with": lambda tx: done(tx.__aenter__()),
+        "begin": lambda tx: done(tx.begin().start()),
+        "with begin": lambda tx: done(tx.begin().__aenter__()),
+        "commit as SQL": lambda tx: done(tx.execute(text("commit"))),
+        "commit as SQL, after a comment": lambda tx: done(tx.execute(text("/* now */ COMMIT"))),
+        "end as SQL": lambda tx: done(tx.execute(text("-- now\nend"))),
+        "rollback as SQL": lambda tx: done(tx.execute(text("rollback"))),
+        "begin as SQL": lambda tx: done(tx.execute(text("begin"))),
+        "commit as SQL, streamed": lambda tx: done(tx.stream(text("commit"))),
+        "commit by what stands behind it": lambda tx: done(tx.run_sync(lambda behind: behind.commit())),
+        "rollback by what stands behind it": lambda tx: done(tx.run_sync(lambda behind: behind.rollback())),
+        "close by what stands behind it": lambda tx: done(tx.run_sync(lambda behind: behind.close())),
+        "begin by what stands behind it": lambda tx: done(tx.run_sync(lambda behind: behind.begin())),
+    }
+    deadly = {  # noqa: RUF012
+        "the transaction's commit": lambda tx: done(tx.get_transaction().commit()),
+        "the transaction's rollback": lambda tx: done(tx.get_transaction().rollback()),
+        "invalidate": lambda tx: done(tx.invalidate()),
+    }
+
+    def __init__(self, place: str, *settings: str) -> None:
+        (driver,) = settings
+        self.loop = asyncio.Runner()
+        self.engine = create_async_engine(engine_url(place, driver))
+
+    def execute(self, tx: Any, sql: str) -> None:
+        done(tx.execute(text(sql)))
+
+    def savepoint(self, tx: Any) -> AbstractContextManager[Any]:
+        return WhileAwaited(tx.begin_nested())
+
+    @contextmanager
+    def take(self, key: str) -> Iterator[Any]:
+        claim = self.loop.run(awaited(self.ledger.told.take(key)))
+        assert isinstance(claim, duly.aio.Claim)
+        with ClaimBeside(claim, self.loop) as beside:
+            yield beside
+
+    def at_once(self, call: Callable[[], object], times: int) -> list[object]:
+        async def all_of_them() -> list[object]:
+            return list(await asyncio.gather(*(greenlet_spawn(call) for _ in range(times))))
+
+        return self.loop.run(all_of_them())
+
+    def close(self) -> None:
+        self.loop.run(self.ledger.told.close())
+        self.loop.run(self.engine.dispose())
+        self.loop.close()
+
+
+class OfAsyncConnection(OfAsyncSqlalchemy):
+    whole = {  # noqa: RUF012
+        **OfAsyncSqlalchemy.whole,
+        "start": lambda tx: done(tx.start()),
+        "await": lambda tx: done(tx),
+        "commit by the driver's words": lambda tx: done(tx.exec_driver_sql("commit")),
+        "the base class's with": lambda tx: done(AsyncConnection.__aexit__(tx, None, None, None)),
+    }
+    deadly = {  # noqa: RUF012
+        **OfAsyncSqlalchemy.deadly,
+        "the transaction's close": lambda tx: done(tx.get_transaction().close()),
+    }
+
+    def __init__(self, place: str, *settings: str) -> None:
+        super().__init__(place, *settings)
+        ledger: duly.aio.Ledger[AsyncConnection] = duly.aio.sqlalchemy(self.engine)
+        self.ledger = Beside(ledger, self.loop)
+
+    def put(self, tx: AsyncConnection, note: str) -> None:
+        done(tx.execute(Effect.__table__.insert().values(note=note)))  # type: ignore[attr-defined]  # it is a Table
+
+    def driver(self, tx: AsyncConnection) -> Any:
+        return DriverBeside(done(tx.get_raw_connection()).driver_connection)
+
+
+class AsyncShopSession(AsyncSession):
+    """A user's own class of sessions."""
+
+    sync_session_class = ShopSession
+
+
+class OfAsyncSession(OfAsyncSqlalchemy):
+    whole = {  # noqa: RUF012
+        **OfAsyncSqlalchemy.whole,
+        "its connection's commit": lambda tx: done(done(tx.connection()).commit()),
+        "its connection's rollback": lambda tx: done(done(tx.connection()).rollback()),
+        "its connection's close": lambda tx: done(done(tx.connection()).close()),
+        "aclose": lambda tx: done(tx.aclose()),
+        "reset": lambda tx: done(tx.reset()),
+        "the base class's with": lambda tx: done(AsyncSession.__aexit__(tx, None, None, None)),
+    }
+
+    def __init__(self, place: str, *settings: str) -> None:
+        super().__init__(place, *settings)
+        maker = async_sessionmaker(self.engine, class_=AsyncShopSession)
+        ledger: duly.aio.Ledger[AsyncShopSession] = duly.aio.sqlalchemy(maker)
+        self.ledger = Beside(ledger, self.loop)
+
+    def put(self, tx: AsyncShopSession, note: str) -> None:
+        assert isinstance(tx, AsyncShopSession)
+        assert isinstance(tx.sync_session, ShopSession)
+        tx.add(Effect(note=note))
+
+    def driver(self, tx: AsyncShopSession) -> Any:
+        connection: AsyncConnection = done(tx.connection())
+        return DriverBeside(done(connection.get_raw_connection()).driver_connection)
+
+
+# -- Django -------------------------------------------------------------------------------------------------------------
+
+
 class DjangoEffect(models.Model):  # type: ignore[misc]  # Django comes without types
     note = models.CharField(max_length=40, primary_key=True)
 
@@ -214,6 +376,10 @@ class Kind:
     desk: type[Desk]
     settings: tuple[str, ...] = ()
 
+    @property
+    def is_async(self) -> bool:
+        return self.name.startswith("Async")
+
     def open(self, place: str) -> Desk:
         return self.desk(place, *self.settings)
 
@@ -223,6 +389,12 @@ KINDS = [
     Kind("Connection psycopg", "postgresql", OfConnection, ("postgresql+psycopg",)),
     Kind("Session sqlite", "sqlite", OfSession, ("sqlite",)),
     Kind("Session psycopg", "postgresql", OfSession, ("postgresql+psycopg",)),
+    Kind("AsyncConnection aiosqlite", "sqlite", OfAsyncConnection, ("sqlite+aiosqlite",)),
+    Kind("AsyncConnection psycopg", "postgresql", OfAsyncConnection, ("postgresql+psycopg",)),
+    Kind("AsyncConnection asyncpg", "postgresql", OfAsyncConnection, ("postgresql+asyncpg",)),
+    Kind("AsyncSession aiosqlite", "sqlite", OfAsyncSession, ("sqlite+aiosqlite",)),
+    Kind("AsyncSession psycopg", "postgresql", OfAsyncSession, ("postgresql+psycopg",)),
+    Kind("AsyncSession asyncpg", "postgresql", OfAsyncSession, ("postgresql+asyncpg",)),
     Kind("Django sqlite", "sqlite", OfDjango),
     Kind("Django postgresql", "postgresql", OfDjango),
 ]

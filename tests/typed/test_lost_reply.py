@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,7 +16,7 @@ from tests.servers import Server
 from tests.typed.desks import KINDS, Desk, Kind
 
 KEY = "export:2026-10-05[UTC]"
-BY_THE_DRIVER = b"COMMIT\x00"  # duly's own are written small
+BY_THE_DRIVER = (b"COMMIT\x00", b"COMMIT;\x00")  # duly's own are written small
 
 pytestmark = pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.database == "postgresql"], ids=lambda kind: kind.name
@@ -35,7 +36,7 @@ def shop(server: Server) -> Iterator[Shop]:
 def proxy(shop: Shop) -> Iterator[Proxy]:
     if urlsplit(shop.book.path).hostname is None:
         pytest.skip("the server listens on a socket only: there is no network between to cut")
-    proxy = Proxy(shop.book.path, BY_THE_DRIVER)
+    proxy = Proxy(shop.book.path, *BY_THE_DRIVER)
     yield proxy
     proxy.close()
 
@@ -47,12 +48,11 @@ def desk(kind: Kind, proxy: Proxy) -> Iterator[Desk]:
     desk.close()
 
 
-def export_of(desk: Desk) -> duly.Job[object]:
-    @desk.ledger.job("export", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)
-    def export(run: duly.Run[object]) -> None:
+def export_of(desk: Desk) -> Any:
+    def export(run: Any) -> None:
         desk.put(run.tx, f"{run.label} by attempt {run.attempt}")
 
-    return export
+    return desk.ledger.job("export", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)(export)
 
 
 def test_a_commit_whose_reply_is_lost_is_looked_up_and_answered_as_what_it_was(

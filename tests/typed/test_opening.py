@@ -21,8 +21,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
 import duly
+from duly.store.place import url_of
 from duly.store.postgres import redacted
-from duly.store.typed import url_of
 from tests.borrowed.callers import django_database, engine_url, let_sqlalchemy_begin
 from tests.borrowed.shop import Shop, on_sqlite
 from tests.typed.desks import DjangoEffect, Effect, OfDjango, OfSession
@@ -352,6 +352,28 @@ def test_an_error_of_a_hook_of_on_commit_is_told_as_it_is_not_as_one_of_the_comm
 
     assert (shop.effects, shop.state) == (["report"], "completed")
     assert "duly: it came after the commit: the run is complete" in told.value.__notes__
+    desk.close()
+
+
+def test_a_run_that_a_hook_of_on_commit_starts_cannot_end_its_transaction_either(shop: Shop) -> None:
+    desk = OfDjango(shop.book.path)
+
+    def work_after(run: duly.Run[Any]) -> None:
+        desk.put(run.tx, "after")
+        with pytest.raises(duly.TransactionOwned):
+            desk.execute(run.tx, "commit")
+        raise ZeroDivisionError
+
+    after = desk.ledger.job("after", duly.daily("UTC"), catch_up=duly.EACH)(work_after)
+
+    def work(run: duly.Run[Any]) -> None:
+        desk.put(run.tx, "report")
+        transaction.on_commit(lambda: after.run(DAY), using=desk.alias)
+
+    with pytest.raises(ZeroDivisionError):
+        export_of(desk.ledger, work).run(DAY)
+
+    assert shop.effects == ["report"]
     desk.close()
 
 

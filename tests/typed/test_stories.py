@@ -1,8 +1,10 @@
-"""A run's own transaction through SQLAlchemy and Django: one set of stories, told of each kind on each database."""
+"""A run's own transaction through SQLAlchemy and Django: one set of stories, told of each kind on each database.
+
+Those of `duly.aio` are told the same; see `beside`.
+"""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -21,7 +23,7 @@ DAY = "2026-10-05"
 KEY = f"export:{DAY}[UTC]"
 
 
-def job(desk: Desk, work: Work, **settings: Any) -> duly.Job[Any]:
+def job(desk: Desk, work: Work, **settings: Any) -> Any:
     """The shop's daily job, with this work."""
     stated = {"catch_up": duly.EACH, "retry_delay": 0, **settings}
     return desk.ledger.job("export", duly.daily("UTC"), **stated)(work)
@@ -116,11 +118,8 @@ def test_inline_an_exception_is_on_record_too(desk: Desk, shop: Shop) -> None:
 
 
 def test_a_claim_may_use_a_transaction_of_duly_too(desk: Desk, shop: Shop) -> None:
-    claim = desk.ledger.take(KEY)
-    assert isinstance(claim, duly.Claim)
-
-    with claim:
-        desk.put(claim.run.tx, "report")
+    with desk.take(KEY) as claim:
+        claim.use(lambda tx: desk.put(tx, "report"))
         claim.complete()
 
     assert (shop.effects, shop.state) == (["report"], "completed")
@@ -279,7 +278,10 @@ def test_a_run_that_is_over_has_no_transaction_any_more(desk: Desk, shop: Shop) 
     assert job(desk, work).run("2026-10-04")
 
 
-def test_a_job_inside_a_jobs_transaction_is_refused_and_the_outer_one_stays_whole(desk: Desk, shop: Shop) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.is_async], ids=lambda kind: kind.name)
+def test_a_job_inside_a_jobs_transaction_is_refused_and_the_outer_one_stays_whole(
+    kind: Kind, desk: Desk, shop: Shop
+) -> None:
     inner = desk.ledger.job("inner", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)(lambda run: run.tx)
 
     def work(run: duly.Run[Any]) -> None:
@@ -309,22 +311,10 @@ def test_an_attempt_that_was_superseded_commits_nothing(desk: Desk, shop: Shop) 
     assert shop.effects == ["again"]
 
 
-def test_two_threads_at_once_cause_one_effect(desk: Desk, shop: Shop) -> None:
+def test_two_threads_or_tasks_at_once_cause_one_effect(desk: Desk, shop: Shop) -> None:
     export = job(desk, lambda run: desk.put(run.tx, f"by attempt {run.attempt}"))
-    start = threading.Barrier(2)
-    answers: list[object] = []
 
-    def work() -> None:
-        start.wait()
-        answers.append(export.run(DAY, wait=60))
-        desk.ledger.close()
-        desk.rest()
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = desk.at_once(lambda: export.run(DAY, wait=60), times=2)
 
     assert sorted(type(answer).__name__ for answer in answers) == ["AlreadyCompleted", "Completed"]
     assert shop.effects == ["by attempt 1"]

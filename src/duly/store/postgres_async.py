@@ -161,6 +161,7 @@ class AsyncPostgresStore:
         """Read what the ledger says of itself; again is a no-op."""
         if self.ledger_id:
             return
+        connection = None
         try:
             connection = await self.connect()
             cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
@@ -168,6 +169,8 @@ class AsyncPostgresStore:
             facts: dict[str, str] = dict(await cursor.fetchall())
             connection.prepare_threshold = self.prepare_threshold = threshold_of(connection, facts["backend"])
         except psycopg.Error as e:
+            if connection is not None:
+                connection.pgconn.finish()
             raise translated(e, name=self.path) from e
         self._keep(connection)
         refuse_other_versions(facts, name=self.path)

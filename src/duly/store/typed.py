@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode
+from typing import TYPE_CHECKING, TypeVar
 
-from duly.errors import Misuse, TransactionOwned
+from duly.errors import TransactionOwned
 from duly.store.owned.library import Guard, Library, OwnedThrough
 from duly.store.owned.turns import PostgresTurn, SqliteTurn, Turn
 from duly.store.sqlite import SqliteStore, ledger_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from duly.ledger.ask import Operation
     from duly.store.postgres import PostgresStore
@@ -151,33 +150,8 @@ def in_file(path: str, *, busy_seconds: float) -> SqliteStore:
     return SqliteStore(ledger_path(path), busy_seconds=busy_seconds)
 
 
-def beside(driver: Any, asked: Mapping[str, Any], *, busy_seconds: float) -> PostgresStore:
-    """The ledger in the database that a connection of psycopg or psycopg2 is to, which was asked for in these words."""
+def at_url(url: str, *, busy_seconds: float) -> PostgresStore:
+    """The ledger in a PostgreSQL database."""
     from duly.store.postgres import PostgresStore
 
-    return PostgresStore(url_of(driver, asked), busy_seconds=busy_seconds)
-
-
-def url_of(driver: Any, asked: Mapping[str, Any]) -> str:
-    """The URL by which a connection of psycopg or psycopg2 was made, password included.
-
-    Where several hosts were asked for, it names them all: the connection itself knows the one that answered.
-    """
-    info: Any = getattr(driver, "info", None)
-    if hasattr(info, "get_parameters"):  # psycopg
-        parameters = dict(info.get_parameters())
-    elif hasattr(info, "dsn_parameters"):  # psycopg2
-        parameters = dict(info.dsn_parameters)
-    else:
-        raise Misuse(
-            f"a connection of {type(driver).__module__.partition('.')[0]} does not say where it is to; "
-            "use psycopg or psycopg2 under it, or duly.postgres(url)"
-        )
-    if "," in str(asked.get("host", "")):
-        parameters |= {name: str(asked[name]) for name in ("host", "port") if asked.get(name)}
-    if "host" in parameters:
-        parameters.pop("hostaddr", None)  # psycopg resolves the name; the next connection shall do so anew
-    parameters.pop("password", None)  # psycopg2 shows a mask
-    user, database = parameters.pop("user", ""), parameters.pop("dbname", "")
-    secret = f":{quote(info.password, safe='')}" if info.password else ""
-    return f"postgresql://{quote(user, safe='')}{secret}@/{quote(database, safe='')}?{urlencode(parameters, quote_via=quote)}"
+    return PostgresStore(url, busy_seconds=busy_seconds)

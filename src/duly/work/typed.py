@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from duly.errors import Misuse
 from duly.store import BUSY_SECONDS
-from duly.store.typed import TypedStore, beside, in_file
+from duly.store.place import url_of
+from duly.store.typed import TypedStore, at_url, in_file
 from duly.work.ledger import Ledger
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.db.backends.base.base import BaseDatabaseWrapper
     from sqlalchemy import Connection, Engine
     from sqlalchemy.orm import Session, sessionmaker
@@ -39,7 +42,8 @@ def sqlalchemy(source: Engine | sessionmaker[Any], *, busy_seconds: float = BUSY
 
     engine, lend = _engine_and_lend(source)
     store = TypedStore(
-        lambda: _ledger_of_engine(engine, busy_seconds), lambda guard, turn: ThroughSqlalchemy(engine, guard, lend)
+        lambda: _ledger_of_engine(engine, busy_seconds),
+        lambda guard, turn: ThroughSqlalchemy(engine, guard, turn, lend),
     )
     _ = store.ledger  # whoever is wrong hears it now
     return Ledger(store)
@@ -54,31 +58,51 @@ def _engine_and_lend(source: object) -> tuple[Engine, Lend]:
     if isinstance(source, Engine):
         return source, itself
     if not isinstance(source, sessionmaker):
-        raise Misuse(f"source: give an Engine or a sessionmaker of SQLAlchemy, not a {type(source).__name__}")
+        raise Misuse(
+            f"source: give an Engine or a sessionmaker of SQLAlchemy, not a {type(source).__name__}; "
+            "duly.aio.sqlalchemy takes an AsyncEngine or an async_sessionmaker"
+        )
     engine = source.kw.get("bind")
-    if not isinstance(engine, Engine) or source.kw.get("binds") or source.kw.get("twophase"):
+    if not isinstance(engine, Engine) or has_several_databases(source.kw):
         raise Misuse(
             "source: the sessionmaker has to be bound to one engine, sessionmaker(engine): run.tx commits in one database"
         )
     return engine, sessions_of(source)
 
 
+def has_several_databases(settings: Mapping[str, Any]) -> bool:
+    """Whether sessions of these settings commit in more than the one that they are bound to."""
+    return bool(settings.get("binds") or settings.get("twophase"))
+
+
 def _ledger_of_engine(engine: Engine, busy_seconds: float) -> Kept:
     """The ledger where the engine's connections go."""
+    refuse_other_databases(engine)
+    if engine.dialect.is_async:
+        raise Misuse(f"source: {engine.driver} is awaited; give its AsyncEngine to duly.aio.sqlalchemy")
+    with engine.connect() as connection:
+        place = place_of(connection)
+    if engine.dialect.name == "sqlite":
+        return in_file(place, busy_seconds=busy_seconds)
+    return at_url(place, busy_seconds=busy_seconds)
+
+
+def refuse_other_databases(engine: Engine) -> None:
+    """Raise `Misuse` for a database that no ledger lies in."""
     if engine.dialect.name not in ("postgresql", "sqlite"):
         raise Misuse(f"source: a ledger lies in PostgreSQL or SQLite, not in {engine.dialect.name}")
-    if engine.dialect.is_async:
-        raise Misuse(f"source: {engine.driver} is awaited; give an engine of a driver that is not, as psycopg")
-    with engine.connect() as connection:
-        if engine.dialect.name == "sqlite":
-            databases = connection.exec_driver_sql("pragma database_list").fetchall()
-            return in_file(_main_file(databases), busy_seconds=busy_seconds)
-        driver = connection.connection.driver_connection
-        assert driver is not None  # it is open
-        if engine.dialect.detect_autocommit_setting(driver):
-            raise Misuse("source: the engine commits each statement by itself (AUTOCOMMIT); give one that does not")
-        _, asked = engine.dialect.create_connect_args(engine.url)
-        return beside(driver, asked, busy_seconds=busy_seconds)
+
+
+def place_of(connection: Connection) -> str:
+    """Where a connection of SQLAlchemy is to: a file, empty in memory, or a URL. Raises `Misuse` in autocommit."""
+    if connection.dialect.name == "sqlite":
+        return _main_file(connection.exec_driver_sql("pragma database_list").fetchall())
+    adapted = connection.connection.dbapi_connection
+    assert adapted is not None  # it is open
+    if connection.dialect.detect_autocommit_setting(adapted):
+        raise Misuse("source: the engine commits each statement by itself (AUTOCOMMIT); give one that does not")
+    _, asked = connection.dialect.create_connect_args(connection.engine.url)
+    return url_of(connection.connection.driver_connection, asked)
 
 
 def django(alias: str = "default", *, busy_seconds: float = BUSY_SECONDS) -> Ledger[BaseDatabaseWrapper]:
@@ -104,7 +128,8 @@ def _ledger_of_alias(alias: str, busy_seconds: float) -> Kept:
         raise Misuse(f"alias: a ledger lies in PostgreSQL or SQLite, not in {connection.vendor}")
     connection.ensure_connection()
     if connection.vendor == "postgresql":
-        return beside(connection.connection, connection.get_connection_params(), busy_seconds=busy_seconds)
+        url = url_of(connection.connection, connection.get_connection_params())
+        return at_url(url, busy_seconds=busy_seconds)
     with connection.cursor() as cursor:
         cursor.execute("pragma database_list")
         return in_file(_main_file(cursor.fetchall()), busy_seconds=busy_seconds)

@@ -45,6 +45,9 @@ class OwnedTransaction:
     def __init__(self, owned: Owned) -> None:
         self._owned = owned
         self._connection = OwnedConnection(lambda: owned.connection, iter_chunk_size=64)
+        self._has_thread = (
+            False  # aiosqlite's, which runs from `begin` to the end and can be asked nothing outside of that
+        )
 
     @classmethod
     async def open(cls, store: SqliteStore) -> OwnedTransaction:
@@ -73,13 +76,19 @@ class OwnedTransaction:
 
     async def _connect(self) -> None:
         _ = await self._connection  # it is itself what it answers
+        self._has_thread = True
 
     async def drive(self, operation: Operation[T]) -> T:
         """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
+        if not self._has_thread:
+            operation.close()
+            raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")
         return await self._in_thread(partial(self._owned.drive, operation))
 
     async def complete(self, operation: Operation[T]) -> T:
         """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
+        if not self._has_thread:
+            return await self.drive(operation)  # which refuses
         try:
             return await self._in_thread(partial(self._owned.complete, operation))
         finally:
@@ -93,16 +102,17 @@ class OwnedTransaction:
             await self._close()
 
     async def abandon(self) -> None:
-        """End the transaction and keep nothing of it; a no-op once it has ended."""
-        if self._connection._running:
+        """End the transaction and keep nothing of it; a no-op once it has ended, and before it has begun."""
+        if self._has_thread:
             await self._in_thread(self._owned.abandon)
-            await self._close()
+        await self._close()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         result: T = await self._connection._execute(work)  # type: ignore[no-untyped-call]
         return result
 
     async def _close(self) -> None:
+        self._has_thread = False
         self._owned.connection.disposed = True
         await aiosqlite.Connection.close(self._connection)
         await asyncio.to_thread(self._owned.close)

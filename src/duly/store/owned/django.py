@@ -70,7 +70,7 @@ class ThroughDjango:
 
     def _over(self) -> None:
         self._wrapper.close()
-        self._guard.is_open = False
+        self._guard.end()
         self._turn.give_up()
 
     def fetch(self, sql: str) -> Any:

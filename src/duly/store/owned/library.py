@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from duly.errors import TransactionOwned
@@ -28,6 +29,11 @@ ENDED = "the run's transaction has ended by an error, or behind duly's back; not
 OVER = "this run is over: nothing can be written through its run.tx any more"
 
 
+# The guard that is lifted in this thread, or in this task: while duly waits for a database beside an event loop, another task
+# may speak to the run's transaction, and is none of duly's.
+_lifted: ContextVar[Guard | None] = ContextVar("duly_lifted", default=None)
+
+
 class Guard:
     """Says what may be done in a run's transaction, and by whom."""
 
@@ -35,7 +41,10 @@ class Guard:
         self._turn = turn
         self._pid = os.getpid()
         self.is_open = False
-        self._ours = False  # a step of duly's own is under way
+
+    @property
+    def _is_lifted(self) -> bool:
+        return _lifted.get() is self
 
     @property
     def is_of_parent(self) -> bool:
@@ -44,12 +53,12 @@ class Guard:
 
     def refuse_end(self) -> None:
         """Raise `TransactionOwned` for whoever would end the transaction, unless that is duly."""
-        if not self._ours:
+        if not self._is_lifted:
             raise TransactionOwned(None if self.is_open else OVER)
 
     def check(self, driver: Any, sql: str = "") -> None:
         """Raise `TransactionOwned` unless the transaction is open here, and the statement leaves it so."""
-        if self._ours:
+        if self._is_lifted:
             return
         if self.is_of_parent:
             raise TransactionOwned("run.tx belongs to the process that forked this one")
@@ -60,14 +69,19 @@ class Guard:
         if self._turn.ends(sql):
             raise TransactionOwned
 
+    def end(self) -> None:
+        """The transaction is over, though the step that committed it is not: what hooks of the user's do then is theirs."""
+        self.is_open = False
+        _lifted.set(None)
+
     @contextmanager
     def lifted(self) -> Iterator[None]:
         """For a step of duly's own."""
-        before, self._ours = self._ours, True
+        before = _lifted.set(self)
         try:
             yield
         finally:
-            self._ours = before
+            _lifted.reset(before)
 
 
 class Library(Protocol):

@@ -8,10 +8,11 @@ is kept, and nothing more can be written.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sqlalchemy import Connection, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from duly.errors import Misuse, TransactionOwned
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine, NestedTransaction, RootTransaction
     from sqlalchemy.orm import SessionTransaction, sessionmaker
+
+    from duly.store.owned.turns import Turn
 
     Lend = Callable[["OwnedConnection"], "Connection | Session"]
 
@@ -98,34 +101,47 @@ def itself(connection: OwnedConnection) -> Connection:
     return connection
 
 
+# The connection is the only database that a session has, and the session's end is the end of the connection's transaction.
+ALONE = {"join_transaction_mode": "control_fully"}
+
+
 def sessions_of(maker: sessionmaker[Any]) -> Lend:
     """What makes a session of a maker's class, with its settings, on an owned connection."""
-    kind: type[OwnedSession] = type("OwnedSession", (OwnedSession, maker.class_), {})
+    kind = owned_kind(maker.class_)
 
     def session_on(connection: OwnedConnection) -> Session:
-        # The connection is the only database it has, and its end is the end of the connection's transaction.
-        settings = {**maker.kw, "bind": connection, "join_transaction_mode": "control_fully"}
-        session = kind(**settings)
-        session._guard = connection.guard
-        event.listen(session, "after_begin", _refuse_others)
-        session.connection()
-        return session
-
-    def _refuse_others(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
-        if connection is not session.bind:
-            raise Misuse(
-                "run.tx: this session has another database besides the ledger's, which would not commit with the completion"
-            )
+        return guarded(kind(**{**maker.kw, **ALONE, "bind": connection}), connection)
 
     return session_on
+
+
+def owned_kind(kind: type[Session]) -> type[OwnedSession]:
+    """The class of those sessions of a user's class whose transaction belongs to duly."""
+    return type("OwnedSession", (OwnedSession, kind), {})
+
+
+def guarded(session: OwnedSession, connection: OwnedConnection) -> OwnedSession:
+    """A session that was made on an owned connection, in its transaction."""
+    session._guard = connection.guard
+    event.listen(session, "after_begin", _refuse_others)
+    session.connection()
+    return session
+
+
+def _refuse_others(session: Session, transaction: SessionTransaction, connection: Connection) -> None:
+    if connection is not session.bind:
+        raise Misuse(
+            "run.tx: this session has another database besides the ledger's, which would not commit with the completion"
+        )
 
 
 class ThroughSqlalchemy:
     """Transactions on connections of an engine, lent as `lend` makes of them."""
 
-    def __init__(self, engine: Engine, guard: Guard, lend: Lend) -> None:
+    def __init__(self, engine: Engine, guard: Guard, turn: Turn, lend: Lend) -> None:
         self._engine = engine
         self._guard = guard
+        self._turn = turn
         self._lend = lend
         self._connection: OwnedConnection | None = None
         self._root: RootTransaction | None = None
@@ -170,17 +186,24 @@ class ThroughSqlalchemy:
         if connection is None:
             return
         try:
-            if isinstance(lent, Session):
-                lent.close()
-            ended = connection.get_transaction()
-            if (
-                ended is not None and not ended.is_active
-            ):  # its commit failed or was refused: SQLAlchemy rolls back no more
-                connection.invalidate()
+            with suppress(SQLAlchemyError, OSError):  # it is broken, or another task is in the midst of a statement
+                if isinstance(lent, Session):
+                    lent.close()
+            with suppress(SQLAlchemyError, OSError):
+                if (root := connection.get_transaction()) is not None:
+                    root.close()
+        finally:
+            self._discard_if_open(connection)
             connection.close()
-        except DBAPIError:  # it is broken: what was not committed is gone with it
+
+    def _discard_if_open(self, connection: OwnedConnection) -> None:
+        """SQLAlchemy's pool may take a connection back that was not rolled back, and give it to whoever comes next."""
+        if connection.closed or connection.invalidated:
+            return
+        driver = connection.connection.driver_connection
+        if self._turn.is_open(driver):
+            self._turn.discard(driver)
             connection.invalidate()
-            connection.close()
 
     def cause_of(self, error: Exception) -> BaseException | None:
         return error.orig if isinstance(error, DBAPIError) else None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from duly.store.postgres import Begun, PostgresStore
+    from duly.store.postgres_async import AsyncPostgresStore
     from duly.store.sqlite import SqliteStore
 
     Fetch = Callable[[str], Any]  # runs a statement in the transaction, and answers its first row
@@ -53,6 +54,9 @@ class Turn(Protocol):
         Raises `CommitUnknown` or `LedgerUnavailable` where that cannot be told.
         """
 
+    def discard(self, driver: Any) -> None:
+        """Close the driver's connection, whatever it is in the midst of: nothing that it wrote commits."""
+
     def committed(self) -> None:
         """The transaction has committed."""
 
@@ -70,7 +74,7 @@ class Committed(Exception):
 class PostgresTurn:
     """Nobody waits before the database; a statement waits for a lock as long as the store says."""
 
-    def __init__(self, store: PostgresStore) -> None:
+    def __init__(self, store: PostgresStore | AsyncPostgresStore) -> None:
         self._store = store
         self._begun: Begun | None = None
 
@@ -89,7 +93,9 @@ class PostgresTurn:
         self._begun = begun_of([tuple(fetch(SEEN))], self._store.past, before)
 
     def is_open(self, driver: Any) -> bool:
-        return bool(driver.info.transaction_status != 0)  # idle, in libpq's words and so in both drivers'
+        if hasattr(driver, "is_in_transaction"):
+            return bool(driver.is_in_transaction())  # asyncpg's
+        return bool(driver.info.transaction_status != 0)  # idle, in libpq's words and so in those drivers' that use it
 
     def is_same(self, fetch: Fetch) -> bool:
         (xid,) = fetch("select pg_current_xact_id()::text")
@@ -112,6 +118,14 @@ class PostgresTurn:
 
         assert self._begun is not None  # what is committed was begun
         return Committed() if has_committed(self._store.past, self._begun) else Conflict(ROLLED_BACK)
+
+    def discard(self, driver: Any) -> None:
+        if hasattr(driver, "terminate"):
+            driver.terminate()  # asyncpg's
+        elif hasattr(driver, "pgconn"):
+            driver.pgconn.finish()  # psycopg's, awaited or not
+        else:
+            driver.close()
 
     def committed(self) -> None:
         assert self._begun is not None
@@ -191,6 +205,9 @@ class SqliteTurn:
         return None if meaning is error else meaning
 
     judge = meaning_of  # no reply can be lost on the way from a file
+
+    def discard(self, driver: Any) -> None:
+        pass  # the library closes it, in the thread that it belongs to
 
     def committed(self) -> None:
         pass

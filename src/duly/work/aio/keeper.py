@@ -20,6 +20,7 @@ class LeaseKeeper:
     def __init__(self, store: AsyncStore) -> None:
         self._store = store
         self._tasks: dict[bytes, asyncio.Task[None]] = {}
+        self._stopping: set[asyncio.Task[None]] = set()  # cancelled, and not yet done with what they had of the store
 
     def keep(self, claim: Claim, lost: Callable[[], None]) -> None:
         """Renew the claim's lease from now on; call `lost` once if another attempt has taken the run over."""
@@ -30,6 +31,15 @@ class LeaseKeeper:
         task = self._tasks.pop(claim.attempt_id, None)
         if task is not None:
             task.cancel()
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
+
+    async def rest(self) -> None:
+        """Wait for the renewals that were stopped: a connection that one of them gives back later would stay open."""
+        here = asyncio.get_running_loop()
+        await asyncio.gather(
+            *(task for task in self._stopping if task.get_loop() is here), return_exceptions=True
+        )  # of another loop, nobody can wait for them here
 
     async def _renew(self, claim: Claim, lost: Callable[[], None]) -> None:
         renewed_at = claim.started_at

@@ -163,6 +163,7 @@ class Ledger(Generic[Tx]):
 
     async def close(self) -> None:
         """Close the connections that are free."""
+        await self._keeper.rest()
         await self._store.close()
 
 

@@ -99,4 +99,4 @@ class Run(RunFacts, Generic[Tx]):
         """Keep nothing of the run's transaction, if it is still open."""
         transaction, self._transaction, self._over = self._transaction, None, True
         if transaction is not None:
-            await transaction.abandon()
+            await undivided(transaction.abandon())
