@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from django.db import connections, transaction
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy import Connection, Engine, create_engine, event, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -195,6 +195,39 @@ def test_sessions_have_the_settings_the_class_and_the_events_of_their_maker(shop
 
     assert heard == ["before commit", "after commit, completed"]
     assert shop.effects == ["report"]
+
+
+@pytest.mark.parametrize(
+    ("database", "driver", "fatal"),
+    [
+        ("sqlite", "sqlite", "insert or rollback into duly_meta (name, value) values ('schema', '1')"),
+        ("postgres", "postgresql+psycopg", "select 1 / 0"),
+    ],
+    ids=["sqlite", "postgres"],
+)
+def test_a_hook_that_swallows_an_error_before_the_commit_makes_no_run_complete(
+    new_shop: Callable[[str], Shop], database: str, driver: str, fatal: str
+) -> None:
+    """The transaction has failed: its COMMIT would keep nothing, and be no error."""
+    shop = new_shop(database)
+    engine = create_engine(engine_url(shop.book.path, driver))
+    maker = sessionmaker(engine)
+
+    def swallow(session: Session) -> None:
+        with suppress(DBAPIError):
+            session.execute(text(fatal))
+
+    event.listen(maker, "before_commit", swallow)
+
+    def work(run: duly.Run[Session]) -> None:
+        run.tx.add(Effect(note="report"))
+
+    with pytest.raises(duly.TransactionOwned, match="ended by an error"):
+        export_of(duly.sqlalchemy(maker), work).run(DAY)
+
+    assert shop.effects == []
+    assert shop.state != "completed"
+    engine.dispose()
 
 
 def test_a_session_with_another_database_besides_is_refused_before_it_writes_there(

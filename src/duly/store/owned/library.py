@@ -56,6 +56,11 @@ class Guard:
         if not self._is_lifted:
             raise TransactionOwned(None if self.is_open else OVER)
 
+    def refuse_failed(self, driver: Any) -> None:
+        """Raise `TransactionOwned` where the commit that is about to be sent would keep nothing, without an error."""
+        if self._turn.has_failed(driver):
+            raise TransactionOwned(ENDED)
+
     def check(self, driver: Any, sql: str = "") -> None:
         """Raise `TransactionOwned` unless the transaction is open here, and the statement leaves it so."""
         if self._is_lifted:

@@ -61,6 +61,7 @@ class OwnedConnection(Connection):
 
 def _refuse_commit(connection: OwnedConnection) -> None:
     connection.guard.refuse_end()
+    connection.guard.refuse_failed(connection.connection.driver_connection)  # a hook may have swallowed an error
 
 
 def _check_statement(connection: OwnedConnection, cursor: Any, statement: str, *_: object) -> None:

@@ -39,6 +39,9 @@ class Turn(Protocol):
     def is_open(self, driver: Any) -> bool:
         """Whether the driver is in a transaction. Asks nothing of the database."""
 
+    def has_failed(self, driver: Any) -> bool:
+        """Whether a COMMIT would keep nothing, and say so to nobody. Asks nothing of the database."""
+
     def is_same(self, fetch: Fetch) -> bool:
         """Whether the transaction is still the one that was begun."""
 
@@ -96,6 +99,10 @@ class PostgresTurn:
         if hasattr(driver, "is_in_transaction"):
             return bool(driver.is_in_transaction())  # asyncpg's
         return bool(driver.info.transaction_status != 0)  # idle, in libpq's words and so in those drivers' that use it
+
+    def has_failed(self, driver: Any) -> bool:
+        # In error, in libpq's words. asyncpg does not tell.
+        return not hasattr(driver, "is_in_transaction") and bool(driver.info.transaction_status == 3)
 
     def is_same(self, fetch: Fetch) -> bool:
         (xid,) = fetch("select pg_current_xact_id()::text")
@@ -185,6 +192,9 @@ class SqliteTurn:
 
     def is_open(self, driver: sqlite3.Connection) -> bool:
         return driver.in_transaction
+
+    def has_failed(self, driver: sqlite3.Connection) -> bool:
+        return not driver.in_transaction
 
     def is_same(self, fetch: Fetch) -> bool:
         # Looked at before each statement, which therefore begins no other. SQLite gives a transaction no name: one that the
