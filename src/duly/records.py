@@ -56,13 +56,20 @@ else:
         defaults = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
         body = {k: v for k, v in cls.__dict__.items() if k not in defaults and k not in ("__dict__", "__weakref__")}
         body.update((name, _tuplegetter(i, None)) for i, name in enumerate(names))
+        tail = tuple(
+            [defaults[name] for name in names[width - len(defaults) :] if name in defaults]
+        )  # what may be left out
+        least = width - len(tail)
 
         def __new__(cls, *values, **named):
-            if named or len(values) != width:
-                if len(values) > width:
-                    raise _unfit(cls, f"not {len(values)} values")
-                values += _rest(cls, names[len(values) :], named, defaults)
-            return _new(cls, values)
+            given = len(values)
+            if given == width and not named:
+                return _new(cls, values)
+            if least <= given < width and not named:
+                return _new(cls, values + tail[given - least :])
+            if given > width:
+                raise _unfit(cls, f"not {given} values")
+            return _new(cls, values + _rest(cls, names[given:], named, defaults))
 
         body.update(__slots__=(), __match_args__=names, __new__=__new__)
         return type(cls)(cls.__name__, (_Record,), body)

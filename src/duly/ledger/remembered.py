@@ -223,31 +223,31 @@ def _row(place: Place, claimer: Claimer, sight: _Sight) -> Run:
     assert at is not None
     assert place.known.version is not None
     return Run(
-        place.run.series,  # series
-        place.run.nominal,  # nominal
-        place.run.revision,  # revision
-        sight.state,  # state
-        sight.fence,  # fence
-        found.due,  # due
-        found.start,  # window_start
-        found.end,  # window_end
-        found.resolution,  # resolution
-        place.known.version.number,  # version
-        at,  # opened_at
-        sight.payload,  # payload
-        0,  # failures
-        None,  # retry_at
-        at,  # asked_at
-        None,  # settled_at
-        None,  # was
-        None,  # cause
-        at,  # first_started_at
-        claimer.attempt_id,  # attempt_id
-        at,  # started_at
-        at + job.lease,  # lease_until
-        job.contract,  # contract
-        claimer.owner,  # owner
-        claimer.trigger,  # trigger
-        None,  # zone_facts
-        job.remembers,  # remembers
+        series=place.run.series,
+        nominal=place.run.nominal,
+        revision=place.run.revision,
+        state=sight.state,
+        fence=sight.fence,
+        due=found.due,
+        window_start=found.start,
+        window_end=found.end,
+        resolution=found.resolution,
+        version=place.known.version.number,
+        opened_at=at,
+        payload=sight.payload,
+        failures=0,
+        retry_at=None,
+        asked_at=at,
+        settled_at=None,
+        was=None,
+        cause=None,
+        first_started_at=at,
+        attempt_id=claimer.attempt_id,
+        started_at=at,
+        lease_until=at + job.lease,
+        contract=job.contract,
+        owner=claimer.owner,
+        trigger=claimer.trigger,
+        zone_facts=None,
+        remembers=job.remembers,
     )
