@@ -83,6 +83,16 @@ def test_the_sql_that_makes_a_ledger_can_be_read() -> None:
         assert word in duly("db", "sql", ledger=url).stdout
 
 
+def test_a_ledger_in_the_folder_where_one_is_can_be_made_beforehand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    made = duly("db", "create", ledger="sqlite:///jobs.db")
+
+    assert (made.returncode, (tmp_path / "jobs.db").exists()) == (0, True)
+
+
 def test_a_ledger_on_sqlite_can_be_made_beforehand(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/l.db"
 

@@ -15,9 +15,10 @@ from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.open import Taken, claim_next
 from duly.ledger.records import Claim, Known, RunId
 from duly.ledger.register import Declaration, declare, find
-from duly.ledger.remembered import Place, claim_remembered, place_of, remember
+from duly.ledger.remembered import Recalled, claim_remembered, recall, remember
 from duly.ledger.resolve import reopen, resolve, retry, skip, unskip
 from duly.ledger.take import renew
+from duly.ledger.versions import apply
 from duly.schedule.spec import Schedule, daily
 from duly.store.borrowed import run_in
 from duly.testing.histories import READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE, Hand, Race, Script, Stage
@@ -107,28 +108,28 @@ def unknown(book: Book) -> Claim:
     return claim
 
 
-def _place(book: Book, window: str) -> Place:
+def _place(book: Book, window: str) -> Recalled:
     known = book.declare()
     assert isinstance(known, Known)
     remembered = remember(known, book.declaration())
     assert remembered is not None
-    place = place_of(remembered, window)
+    place = recall(remembered, window)
     assert place is not None
     return place
 
 
-def remembered(book: Book) -> Place:
+def remembered(book: Book) -> Recalled:
     """A job whose line somebody has worked, and a window that nobody has touched."""
     book.job()
     return _place(book, DAY)
 
 
-def remembered_with_overlap(book: Book) -> Place:
+def remembered_with_overlap(book: Book) -> Recalled:
     book.job(overlap=1)
     return _place(book, DAY)
 
 
-def remembered_beside_one_held(book: Book) -> Place:
+def remembered_beside_one_held(book: Book) -> Recalled:
     """The line of the window is held by the next one, of which somebody is about to complete."""
     book.job()
     claim = book.take(NEXT_DAY)
@@ -212,7 +213,7 @@ def takes(window: str = DAY) -> Act:
     return script
 
 
-async def recalls(hand: Hand, place: Place) -> object:
+async def recalls(hand: Hand, place: Recalled) -> object:
     """Claim the window from memory and, if that succeeds, do and complete it; else from the beginning."""
     named = await hand.write(claim_remembered(place, hand.claimer()))
     if named is None:
@@ -226,6 +227,11 @@ async def recalls(hand: Hand, place: Place) -> object:
 async def changes_policies(hand: Hand, given: object) -> object:
     """Give the job another lease."""
     return await hand.write(declare(Declaration("export", "", daily("UTC"), {"lease": MINUTE // 2}, hand.name)))
+
+
+async def edits(hand: Hand, given: object) -> object:
+    """Put another schedule in force; windows that have begun are opened first, under the old one."""
+    return await hand.write(apply("export", daily("UTC", at="06:00"), by=hand.name, reason="later"))
 
 
 async def completes(hand: Hand, claim: Claim | tuple[Claim, Claim]) -> object:
@@ -398,6 +404,8 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("recall-forget-overlap", remembered_with_overlap, (recalls, forgets)),
     ("recall-poke", remembered, (recalls, pokes())),
     ("recall-policies", remembered, (recalls, changes_policies)),
+    ("recall-edit", remembered, (recalls, edits)),
+    ("recall-edit-overlap", remembered_with_overlap, (recalls, edits)),
     ("take-complete", held, (works(), completes)),
     ("complete-complete", held, _twice(completes)),
     ("zombie-complete", zombie, (completes, second_completes)),

@@ -6,9 +6,9 @@ import pytest
 
 from duly.ledger.ask import Statement, drive
 from duly.ledger.named import Named
-from duly.ledger.records import AlreadyCompleted, Claim, Claimer
+from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer
 from duly.ledger.register import Declaration, declare
-from duly.ledger.remembered import Place, Remembered, claim_remembered, peek_remembered, place_of, remember
+from duly.ledger.remembered import Recalled, Remembered, Untouched, claim_remembered, peek_remembered, recall, remember
 from duly.records import replace
 from duly.schedule.calendar import make_calendar
 from duly.schedule.spec import Schedule, cron, daily, every
@@ -26,16 +26,16 @@ def memory_of(book: Book, job: str = "export") -> Remembered | None:
     return remember(known, book.declaration(job))
 
 
-def place(book: Book, window: str = NEXT_DAY) -> Place:
+def place(book: Book, window: str = NEXT_DAY) -> Recalled:
     remembered = memory_of(book)
     assert remembered is not None
-    found = place_of(remembered, window)
+    found = recall(remembered, window)
     assert found is not None
     return found
 
 
 def claim(
-    book: Book, at: Place, *, payload: str | None = None, attempt: bytes | None = None
+    book: Book, at: Recalled, *, payload: str | None = None, attempt: bytes | None = None
 ) -> Claim | AlreadyCompleted | None:
     """Claim from memory; None where nothing was claimed, and nothing written."""
     claimer = Claimer(attempt or new_attempt_id(), "host/1@1+a", "test", payload)
@@ -123,8 +123,31 @@ def test_a_duplicate_is_told_by_a_look_alone(book: Book) -> None:
     with book.no_commit():
         named = book.store.glance(peek_remembered(place(book), claimer))
 
-    assert named is not None
+    assert isinstance(named, Named)
     assert named.answer == AlreadyCompleted(done.run, book.clock.now(), 1)
+
+
+def test_a_window_that_is_worked_is_busy_by_a_look_alone(book: Book) -> None:
+    """Whoever works it may hold the ledger meanwhile: a claim would wait for its turn, to no end."""
+    book.job()
+    held = book.take(NEXT_DAY)
+
+    named = book.store.glance(peek_remembered(place(book), Claimer(new_attempt_id(), "host/1@1+a", "test")))
+
+    assert isinstance(named, Named)
+    assert named.answer == Busy(held.run, held.lease_until, held.owner)
+
+
+def test_a_look_tells_whether_anybody_has_touched_a_window(book: Book) -> None:
+    book.job()
+    at, claimer = place(book), Claimer(new_attempt_id(), "host/1@1+a", "test")
+
+    untouched = book.store.glance(peek_remembered(at, claimer))
+    book.fail(book.take(NEXT_DAY))
+    touched = book.store.glance(peek_remembered(at, claimer))
+
+    assert isinstance(untouched, Untouched)
+    assert touched is None
 
 
 # -- nothing at all -----------------------------------------------------------------------------------------------------
@@ -275,7 +298,7 @@ def test_a_name_that_has_to_be_looked_up_is_not_placed(book: Book, window: str) 
     remembered = memory_of(book)
     assert remembered is not None
 
-    assert place_of(remembered, window) is None
+    assert recall(remembered, window) is None
 
 
 def test_a_day_off_is_not_placed(book: Book) -> None:
@@ -283,8 +306,8 @@ def test_a_day_off_is_not_placed(book: Book) -> None:
     remembered = memory_of(book)
     assert remembered is not None
 
-    assert place_of(remembered, DAY) is None
-    assert place_of(remembered, NEXT_DAY) is not None
+    assert recall(remembered, DAY) is None
+    assert recall(remembered, NEXT_DAY) is not None
 
 
 def test_after_an_edit_only_what_the_new_schedule_alone_can_name_is_placed(book: Book) -> None:
@@ -297,9 +320,9 @@ def test_after_an_edit_only_what_the_new_schedule_alone_can_name_is_placed(book:
 
     edited = Remembered(known, replace(remembered.spell, version=2, since=parse_instant("2024-10-04T03:00:00Z")))
 
-    assert place_of(remembered, "2024-10-05") is not None
-    assert place_of(edited, "2024-10-05") is None
-    assert place_of(edited, "2024-10-08") is not None
+    assert recall(remembered, "2024-10-05") is not None
+    assert recall(edited, "2024-10-05") is None
+    assert recall(edited, "2024-10-08") is not None
 
 
 def test_its_statements_are_asked_in_one_go(book: Book) -> None:

@@ -19,12 +19,21 @@ from duly.ledger.remembered import (
     LOCK_LINE_IF_ABSENT,
     SEE_AS_REMEMBERED,
     claim_remembered,
-    place_of,
+    recall,
     remember,
 )
 from duly.store import SCHEMA, VERSION_LOCK
 from duly.store.migrations import POSTGRES, steps
-from duly.store.postgres import CLAIM_AT_ONCE, COMPLETE_AT_ONCE, SEEN, Mark, PostgresStore, as_claim, is_completion
+from duly.store.postgres import (
+    CLAIM_AT_ONCE,
+    COMPLETE_AT_ONCE,
+    SEEN,
+    Begun,
+    Mark,
+    PostgresStore,
+    as_claim,
+    completion_of,
+)
 from duly.store.postgres_sql import spell
 from duly.work.identity import new_attempt_id
 from tests.books import PostgresBook
@@ -113,9 +122,11 @@ def test_its_parameters_are_those_that_the_operation_asks_with(book: PostgresBoo
 def test_other_groups_are_not_taken_for_it() -> None:
     some = [Ask("do", COMPLETE_IF_HELD, {}), Ask("do", RECORD_END_OR_RAISE, {})]
 
-    assert is_completion(some)
-    assert not is_completion(some[::-1])
-    assert as_claim(some, Mark(1, 1), 5.0, durable=True) is None
+    assert completion_of([*some, some[0]], Begun("7", "")) == ({"xid": "7"}, [some[0]])
+    with pytest.raises(TypeError):
+        completion_of(some[::-1], Begun("7", ""))
+    with pytest.raises(TypeError):
+        as_claim(some, Mark(1, 1), 5.0, durable=True)
 
 
 @pytest.mark.parametrize("overlap", [0, 1])
@@ -127,7 +138,7 @@ def test_it_leaves_what_the_statements_leave(book: PostgresBook, overlap: int) -
     book.complete(first.answer)
     line = book.rows("select holder_nominal from duly_line")
 
-    second = store_of(book).write_at_once(claim_operation(book))
+    second = store_of(book).claim_at_once(claim_operation(book))
 
     assert second is not None
     assert isinstance(second.answer, Claim)
@@ -191,7 +202,7 @@ def claim_operation(book: PostgresBook, day: str = NEXT_DAY) -> Operation[Named 
     assert not isinstance(known, Exception)
     remembered = remember(known, book.declaration())
     assert remembered is not None
-    place = place_of(remembered, day)
+    place = recall(remembered, day)
     assert place is not None
     return claim_remembered(place, Claimer(new_attempt_id(), "host/1@1+a", "test"))
 

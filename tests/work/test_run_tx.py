@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import duly
 from duly.errors import DulyError
+from duly.store.owned.sqlite import OwnedTransaction
 from tests.work.bank import Bank, Worker, add_ten
 
 Effect = Callable[[duly.Run[sqlite3.Connection]], object]
@@ -462,3 +464,87 @@ def test_a_busy_ledger_is_told_and_never_a_duplicate(bank: Bank) -> None:
         holder.rollback()
     assert type(caught.value) is duly.LedgerBusy
     assert credit.run("2026-09-13") == duly.Completed("credit:2026-09-13[UTC]", 1)
+
+
+@pytest.mark.parametrize("left", ["query_only", "progress handler"])
+def test_what_a_run_that_failed_did_to_its_connection_keeps_nothing_from_being_recorded(bank: Bank, left: str) -> None:
+    days: list[str] = []
+
+    def effect(run: duly.Run[sqlite3.Connection]) -> None:
+        days.append(run.label)
+        if len(days) > 1:
+            add_ten(run.tx)
+            return
+        if left == "query_only":
+            run.tx.execute("pragma query_only = on")
+        else:
+            run.tx.set_progress_handler(lambda: 1, 1)
+        raise LookupError
+
+    credit = job(bank, effect)
+    with pytest.raises(LookupError):
+        credit.run("2026-09-12")
+
+    assert bank.rows("select outcome from duly_attempt") == [("failed",)]
+    assert credit.run("2026-09-13") == duly.Completed("credit:2026-09-13[UTC]", 1)
+    assert bank.units == 10
+
+
+def test_while_duly_has_the_connection_another_thread_cannot_commit_either(bank: Bank) -> None:
+    """Others may use `run.tx` once it is open. What duly does is lifted for its own thread alone."""
+    refused: list[type[Exception]] = []
+    kept: list[sqlite3.Connection] = []
+
+    def effect(run: duly.Run[sqlite3.Connection]) -> None:
+        kept.append(run.tx)
+        add_ten(run.tx)
+
+    def meddle() -> None:
+        for way in (
+            kept[0].commit,
+            lambda: kept[0].execute("commit"),
+            lambda: sqlite3.Cursor(kept[0]).execute("select 1"),
+        ):
+            try:
+                way()
+            except Exception as e:
+                refused.append(type(e))
+
+    credit = job(bank, effect)
+    credit.run("2026-09-12")
+    owned = bank.ledger._store.owned()
+    assert isinstance(owned, OwnedTransaction)
+
+    def between(operation: object, answers: object, seconds: float) -> None:
+        other = threading.Thread(target=meddle)
+        other.start()
+        other.join()
+
+    operation = nothing()
+    owned.lend(operation, between, 1.0)
+    operation.close()
+
+    assert refused == [duly.TransactionOwned, duly.TransactionOwned, sqlite3.DatabaseError]
+
+
+async def nothing() -> None:
+    """An operation of the ledger that asks nothing."""
+
+
+def test_a_rival_of_a_run_that_holds_the_ledger_is_told_so_at_once(bank: Bank) -> None:
+    """Also where it remembers the line: it does not wait for a turn to write, which is not to come."""
+    rival = duly.sqlite(bank.path, busy_seconds=600)
+    again = rival.job("credit", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)(lambda run: None)
+    answers: list[object] = []
+
+    def effect(run: duly.Run[sqlite3.Connection]) -> None:
+        add_ten(run.tx)
+        answers.append(again.run(run.label))
+        answers.append(rival.take("credit", run.label))
+
+    credit = job(bank, effect)
+    again.run("2026-09-12")
+    rival.take("credit", "2026-09-12")
+    credit.run("2026-09-13")
+
+    assert [type(answer) for answer in answers] == [duly.Busy, duly.Busy]

@@ -6,6 +6,7 @@ A wait is what a distant database costs. `run.tx` says BEGIN together with the f
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ import pytest
 
 import duly
 import duly.aio
+from duly.store import VERSION_LOCK
 from duly.store.migrations.postgres import create
 from duly.store.postgres import PostgresStore
 from tests.proxy import Proxy
@@ -205,6 +207,10 @@ def _stream(tx: Tx) -> None:
     assert list(tx.cursor().stream("update balance set units = units + 10 returning units")) == [(10,)]
 
 
+def _several_in_one(tx: Tx) -> None:
+    tx.execute("update balance set units = units + 4; update balance set units = units + 6")
+
+
 def _one_that_fails(tx: Tx) -> None:
     with pytest.raises(psycopg.errors.UndefinedTable), tx.transaction():
         tx.execute("select 1 from nothing")
@@ -213,7 +219,7 @@ def _one_that_fails(tx: Tx) -> None:
 
 WAYS = (
     *(_cursor, _cursor_of_psycopg, _client_cursor, _server_cursor, _many, _savepoint, _savepoint_given_up),
-    *(_pipeline, _copy, _stream, _one_that_fails),
+    *(_pipeline, _copy, _stream, _several_in_one, _one_that_fails),
 )
 
 
@@ -251,6 +257,47 @@ def test_the_error_of_the_first_statement_is_the_drivers_own(url: str) -> None:
         job.run("2026-10-01")
 
     assert outcomes(url) == ["failed"]
+
+
+def test_a_ledger_that_is_being_migrated_is_busy_to_the_first_statement(url: str) -> None:
+    ledger = duly.postgres(url, busy_seconds=0.2)
+    job = ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)(lambda run: [run.tx.execute(ADD)])
+    job.run("2026-10-01")
+    raised: list[Exception] = []
+
+    @ledger.job("late", duly.daily("UTC"), catch_up=duly.EACH)
+    def late(run: duly.Run[Tx]) -> None:
+        with psycopg.connect(url) as migration:
+            migration.execute("select pg_advisory_xact_lock(%s)", (VERSION_LOCK,))
+            try:
+                run.tx.execute(ADD)
+            except Exception as e:
+                raised.append(e)
+
+    with pytest.raises(duly.DulyError):
+        late.run("2026-10-01")
+
+    assert [type(e) for e in raised] == [duly.LedgerBusy]
+    assert units(url) == 10
+
+
+def test_a_user_who_divides_by_zero_is_told_of_that(url: str) -> None:
+    """At the commit, by a trigger of theirs, and not of a transaction that is another one."""
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "create function divide() returns trigger language plpgsql as $$ begin perform 1 / 0; return null; end $$"
+        )
+        connection.execute(
+            "create constraint trigger late after update on balance deferrable initially deferred "
+            "for each row execute function divide()"
+        )
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(lambda run: [run.tx.execute(ADD)])
+
+    with pytest.raises(Exception) as told:  # noqa: PT011  whichever it is, not that one
+        job.run("2026-10-01")
+
+    assert not isinstance(told.value, duly.TransactionOwned)
+    assert (units(url), outcomes(url)) == (0, ["failed"])
 
 
 def test_a_transaction_that_a_foreign_cursor_ended_before_any_of_ours_began_is_noticed(url: str) -> None:
@@ -329,6 +376,35 @@ def test_a_transaction_that_was_read_and_not_used_completes(url: str) -> None:
     assert outcomes(url) == ["completed"]
 
 
+def test_a_task_that_outlives_its_run_writes_into_no_other(url: str) -> None:
+    refused: list[Exception] = []
+
+    async def story() -> None:
+        async with duly.aio.postgres(url) as ledger:
+            kept: list[AsyncTx] = []
+
+            @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
+            async def credit(run: duly.aio.Run[AsyncTx]) -> None:
+                tx = await run.tx
+                kept.append(tx)
+                await tx.execute(ADD)
+                if len(kept) > 1:
+                    for late in (kept[0], psycopg.AsyncCursor(kept[0])):
+                        try:
+                            await late.execute(ADD)
+                        except Exception as e:
+                            refused.append(e)
+
+            await credit.run("2026-10-01")
+            await credit.run("2026-10-02")
+            assert kept[0] is not kept[1]
+
+    asyncio.run(story())
+
+    assert [type(e) for e in refused] == [psycopg.OperationalError] * 2
+    assert units(url) == 20
+
+
 # -- in an event loop ---------------------------------------------------------------------------------------------------
 
 
@@ -393,3 +469,31 @@ def test_in_an_event_loop_too_the_first_statement_is_in_the_runs_transaction(
     else:
         asyncio.run(story())
         assert (units(url), outcomes(url)) == (10, ["completed"])
+
+
+def test_of_two_threads_that_use_it_at_once_first_one_begins_it(url: str) -> None:
+    together = threading.Barrier(4)
+    failed: list[Exception] = []
+
+    def add(tx: Tx) -> None:
+        together.wait()
+        try:
+            tx.execute("update balance set units = units + 2")
+        except Exception as e:
+            failed.append(e)
+
+    def work(run: duly.Run[Tx]) -> None:
+        tx = run.tx
+        threads = [threading.Thread(target=add, args=(tx,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        tx.execute("update balance set units = units + 2")
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(work)
+    for day in range(1, 6):
+        job.run(f"2026-10-0{day}" if day < 5 else "2026-09-30")
+
+    assert failed == []
+    assert units(url) == 50

@@ -16,32 +16,35 @@ from duly.ledger.named import Named
 from duly.ledger.records import AlreadyCompleted, Claimer, Known, Run, RunId
 from duly.ledger.register import Declaration, is_complete
 from duly.ledger.spells import Spell, lookup, spell_in_force
-from duly.ledger.take import claim_of, run_parameters
+from duly.ledger.take import answer_first, claim_of, look, run_parameters
 from duly.records import record
 from duly.times import DAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.ask import Value
+    from duly.schedule.keys import RunKey
     from duly.schedule.occurrence import Occurrence
 
-# After the schedule has changed, the date of a fire may name one of before as well.
-_SEAM = 2 * DAY
+# After the schedule has changed, a name may be one of before as well: the date of a day, as the zone has it, on which there
+# was a fire. That day is over two days later, in any zone.
+_NAMED_BEFORE = 2 * DAY
 
 SEE_AS_REMEMBERED = Statement(
     "see_as_remembered",
-    # What a duplicate is told is told of the job as it is: a row counts only where the job's is still the one remembered.
+    # A row is believed only where the job is still the one remembered: what a duplicate is told, it is told of that.
     """
-select state, fence, payload, settled_at, attempt_id, started_at
+select state, fence, payload, settled_at, attempt_id, started_at,
+       (select count(*) from duly_job where id = :job and edition = :edition)
   from duly_run
  where series = :series and nominal = :nominal and revision = :revision
-   and (attempt_id = :attempt_id or exists (select 1 from duly_job where id = :job and edition = :edition))
 """,
 )
 
 LOCK_LINE_IF_ABSENT = Statement(
     "lock_line_if_absent",
-    # A duplicate takes no lock: with one it would have something to commit.
+    # Of a window without a row: where overlap is judged, and who edits the schedule has it while windows are opened. A
+    # duplicate takes no lock: with one it would have something to commit.
     """
 select l.id
   from duly_line l
@@ -113,6 +116,7 @@ class _Sight:
     settled_at: int | None
     attempt_id: bytes | None
     started_at: int | None
+    is_same: int  # 1: the job is the one that is remembered
 
 
 @record
@@ -124,7 +128,7 @@ class Remembered:
 
 
 @record
-class Place:
+class Recalled:
     """A window of a line that is remembered."""
 
     known: Known
@@ -143,7 +147,7 @@ def remember(known: Known, declared: Declaration) -> Remembered | None:
     return Remembered(known, spell_in_force(known))
 
 
-def place_of(remembered: Remembered, window: str) -> Place | None:
+def recall(remembered: Remembered, window: str) -> Recalled | None:
     """The window that is named; None where it has to be looked up, also to say what is wrong with it. Pure."""
     series, spell = remembered.known.series, remembered.spell
     assert series is not None
@@ -153,30 +157,42 @@ def place_of(remembered: Remembered, window: str) -> Place | None:
         return None
     if found.off or found.start >= found.end:
         return None
-    if spell.since is not None and found.start < spell.since + _SEAM:
+    if spell.since is not None and found.start < spell.since + _NAMED_BEFORE:
         return None
-    return Place(remembered.known, RunId(series.id, found.nominal), found)
+    return Recalled(remembered.known, RunId(series.id, found.nominal), found)
 
 
-async def peek_remembered(place: Place, claimer: Claimer) -> Named | None:
-    """What a plain look can say of the window: that it is complete. None where a claim has to be tried."""
-    return _answer(place, claimer, await one(SEE_AS_REMEMBERED, _Sight, **_look(place, claimer)))
+@record
+class Untouched:
+    """Nobody has touched a window: a claim has to be tried."""
 
 
-async def claim_remembered(place: Place, claimer: Claimer) -> Named | None:
+async def peek_remembered(recalled: Recalled, claimer: Claimer) -> Named | Untouched | None:
+    """What a plain look can say of the window: complete, held, or that nobody has touched it. None: `take` decides."""
+    sight = await one(SEE_AS_REMEMBERED, _Sight, **_look(recalled))
+    if sight is None:
+        return Untouched()
+    named = _answer(recalled, claimer, sight)
+    if named is not None or not sight.is_same:
+        return named
+    answer = await answer_first(await look(recalled.run), claimer)
+    return None if answer is None else Named(recalled.known, _key(recalled), answer, None)
+
+
+async def claim_remembered(recalled: Recalled, claimer: Claimer) -> Named | None:
     """Claim a window that nobody has touched, or tell that it is complete. None: nothing was written, `take` decides."""
-    job, line, found = place.known.job, place.known.line, place.occurrence
+    job, line, found = recalled.known.job, recalled.known.line, recalled.occurrence
     assert line is not None
-    assert place.known.version is not None
+    assert recalled.known.version is not None
     named: dict[str, Value] = {
-        **run_parameters(place.run),
+        **run_parameters(recalled.run),
         "line": line.id,
         "job": job.id,
         "edition": job.edition,
         "due": found.due,
     }
+    await do(LOCK_LINE_IF_ABSENT, line=line.id, series=recalled.run.series, nominal=recalled.run.nominal)
     if not job.overlap:
-        await do(LOCK_LINE_IF_ABSENT, line=line.id, series=place.run.series, nominal=place.run.nominal)
         await do(HOLD_LINE_IF_FREE, **named)
     await do(
         CLAIM_IF_AS_REMEMBERED,
@@ -184,7 +200,7 @@ async def claim_remembered(place: Place, claimer: Claimer) -> Named | None:
         window_start=found.start,
         window_end=found.end,
         resolution=found.resolution,
-        version=place.known.version.number,
+        version=recalled.known.version.number,
         payload=claimer.payload,
         attempt_id=claimer.attempt_id,
         owner=claimer.owner,
@@ -194,45 +210,48 @@ async def claim_remembered(place: Place, claimer: Claimer) -> Named | None:
         remembers=job.remembers,
         overlap=job.overlap,
     )
-    return _answer(place, claimer, await verdict(SEE_AS_REMEMBERED, _Sight, **_look(place, claimer)))
+    return _answer(recalled, claimer, await verdict(SEE_AS_REMEMBERED, _Sight, **_look(recalled)))
 
 
-def _look(place: Place, claimer: Claimer) -> dict[str, Value]:
-    job = place.known.job
-    return {**run_parameters(place.run), "attempt_id": claimer.attempt_id, "job": job.id, "edition": job.edition}
+def _look(recalled: Recalled) -> dict[str, Value]:
+    job = recalled.known.job
+    return {**run_parameters(recalled.run), "job": job.id, "edition": job.edition}
 
 
-def _answer(place: Place, claimer: Claimer, sight: _Sight | None) -> Named | None:
+def _key(recalled: Recalled) -> RunKey:
+    assert recalled.known.series is not None
+    return key_in(recalled.known, recalled.known.series, recalled.run)
+
+
+def _answer(recalled: Recalled, claimer: Claimer, sight: _Sight | None) -> Named | None:
     if sight is None:
         return None
-    known, run = place.known, place.run
-    assert known.series is not None
-    key = key_in(known, known.series, run)
+    known, run = recalled.known, recalled.run
     if sight.attempt_id == claimer.attempt_id and sight.state == states.RUNNING:
-        row = _row(place, claimer, sight)
-        return Named(known, key, claim_of(row, known.job.lease), row)
+        row = _row(recalled, claimer, sight)
+        return Named(known, _key(recalled), claim_of(row, known.job.lease), row)
     differs = claimer.payload is not None and claimer.payload != sight.payload
-    if sight.state == states.COMPLETED and not differs:
-        return Named(known, key, AlreadyCompleted(run, sight.settled_at or 0, sight.fence), None)
+    if sight.is_same and sight.state == states.COMPLETED and not differs:
+        return Named(known, _key(recalled), AlreadyCompleted(run, sight.settled_at or 0, sight.fence), None)
     return None
 
 
-def _row(place: Place, claimer: Claimer, sight: _Sight) -> Run:
-    """The row of a run that was claimed just now: what is in it was put there by its claim."""
-    job, found, at = place.known.job, place.occurrence, sight.started_at
+def _row(recalled: Recalled, claimer: Claimer, sight: _Sight) -> Run:
+    """The row of a run that was claimed just now: what is in it was put there by its claim. A test compares them."""
+    job, found, at = recalled.known.job, recalled.occurrence, sight.started_at
     assert at is not None
-    assert place.known.version is not None
+    assert recalled.known.version is not None
     return Run(
-        series=place.run.series,
-        nominal=place.run.nominal,
-        revision=place.run.revision,
+        series=recalled.run.series,
+        nominal=recalled.run.nominal,
+        revision=recalled.run.revision,
         state=sight.state,
         fence=sight.fence,
         due=found.due,
         window_start=found.start,
         window_end=found.end,
         resolution=found.resolution,
-        version=place.known.version.number,
+        version=recalled.known.version.number,
         opened_at=at,
         payload=sight.payload,
         failures=0,

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import re
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, TypeVar, cast
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from duly.errors import CommitUnknown, Conflict, DulyError, LedgerTooNew, LedgerUnavailable, LedgerWentBack
 from duly.ledger.ask import Ask, Statement, ask_together, conclude, drive
@@ -103,9 +105,39 @@ SEEN = (
 _BEGUN = f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); {SEEN}"
 
 
-def together(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:
+def exit_by_sync(pipeline: Any) -> Any:
+    """How a pipeline of psycopg ends, but for the flush that it asks for after its Sync: PostgreSQL (15) takes that for a sign
+    of life, and the transaction is never idle to it again (`idle_in_transaction_session_timeout`).
+    """
+    try:
+        pipeline._enqueue_sync()
+        yield from pipeline._communicate_gen()
+    finally:
+        yield from pipeline._fetch_gen(flush=False)
+
+
+class _Pipeline(psycopg.Pipeline):
+    _exit_gen = exit_by_sync
+
+
+@contextmanager
+def together(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Statements of which nothing is read back are sent with what follows them, where libpq can (from PostgreSQL 14 on)."""
-    return psycopg.Connection.pipeline(connection) if psycopg.capabilities.has_pipeline() else nullcontext()
+    if not psycopg.capabilities.has_pipeline():
+        yield
+        return
+    with psycopg.Connection.pipeline(connection) as pipeline:
+        pipeline.__class__ = _Pipeline
+        yield
+
+
+def is_usable(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Whether a connection that was kept is in no transaction, and the server has not ended it meanwhile. Waits for nothing."""
+    try:
+        connection.pgconn.consume_input()
+    except psycopg.Error:
+        return False
+    return connection.pgconn.transaction_status == TransactionStatus.IDLE
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -148,27 +180,35 @@ COMPLETE_AT_ONCE: LiteralString = (
 )
 _CLAIMING = ("lock_line_if_absent", "hold_line_if_free", "claim_if_as_remembered", "see_as_remembered")
 _COMPLETING = ("complete_if_held", "record_end_or_raise")
+ANOTHER_TRANSACTION = "DULY1"  # the SQLSTATE of a completion in another transaction than the run's
 
 
-def as_claim(asked: list[Ask], past: Mark, busy_seconds: float, *, durable: bool) -> dict[str, Any] | None:
-    """The parameters of `CLAIM_AT_ONCE`, if that is what is asked; `past` is what the database was."""
+def as_claim(asked: list[Ask], before: Mark, busy_seconds: float, *, durable: bool) -> dict[str, Any]:
+    """What `claim_remembered` asks, as the parameters of `CLAIM_AT_ONCE`; `before` is what the database was."""
     names = tuple(ask.statement.name for ask in asked if ask.statement is not None)
-    if names not in (_CLAIMING, _CLAIMING[2:]):
-        return None
+    if names not in (_CLAIMING, (_CLAIMING[0], *_CLAIMING[2:])):
+        raise TypeError(f"no claim from memory asks {names}")
     return {
-        **asked[-1].parameters,
         **asked[-2].parameters,
         "lock_timeout": millis(busy_seconds),
         "synchronous_commit": "on" if durable else "off",
         "writer": SCHEMA,
-        "newest_xid": past.xid,
-        "epoch": past.epoch,
+        "newest_xid": before.xid,
+        "epoch": before.epoch,
     }
 
 
-def is_completion(asked: list[Ask]) -> bool:
-    """Whether the first two of what is asked are what `COMPLETE_AT_ONCE` does."""
-    return tuple(ask.statement.name for ask in asked[:2] if ask.statement is not None) == _COMPLETING
+def leaves_claim_open(error: psycopg.Error) -> bool:
+    """Whether after an error a claim in one statement may have been made, or is to be refused by who can say why."""
+    return reply_is_lost(error) or isinstance(error, psycopg.errors.ObjectNotInPrerequisiteState)
+
+
+def completion_of(asked: list[Ask], begun: Begun) -> tuple[dict[str, Any], list[Ask]]:
+    """What `complete_or_raise` asks, as the parameters of `COMPLETE_AT_ONCE`, and what comes after it."""
+    names = tuple(ask.statement.name for ask in asked[:2] if ask.statement is not None)
+    if names != _COMPLETING:
+        raise TypeError(f"no completion asks {names}")
+    return {**asked[1].parameters, "xid": begun.xid}, asked[2:]
 
 
 class Begun(NamedTuple):
@@ -400,26 +440,26 @@ class PostgresStore:
             operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True, durable=durable
         )
 
-    pipelines = True  # a claim that looks by itself is one wait
+    claim_looks = True
 
-    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
-        """As `write`, for an operation that reads nothing but its last look: one statement where the database has a function
-        for it. Raises `CommitUnknown` where the reply was lost, or the ledger is not what it was.
+    def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
+        """Make the claim of `claim_remembered` in one statement. None where nothing was claimed, and also where the reply was
+        lost, or the ledger is not what it was: `write` tells, for the same attempt.
         """
-        past = self.past.mark()
-        asked = list(ask_together(operation))
-        claim = as_claim(asked, past, self.busy_seconds, durable=durable)
-        assert claim is not None  # only a claim is written so
-        if not self.past.is_known:
-            raise CommitUnknown
-        cursor = psycopg.Cursor(self.session.connection, row_factory=psycopg.rows.tuple_row)
         try:
-            row = cursor.execute(CLAIM_AT_ONCE, claim).fetchone()
+            before = self.past.mark()
+            asked = as_claim(list(ask_together(claim)), before, self.busy_seconds, durable=durable)
+            if not self.past.is_known:
+                return None
+            cursor = psycopg.Cursor(self.session.connection, row_factory=psycopg.rows.tuple_row)
+            row = cursor.execute(CLAIM_AT_ONCE, asked).fetchone()
+            return conclude(claim, self.past.seen_by(row, durable=durable))
         except psycopg.Error as e:
-            if reply_is_lost(e) or isinstance(e, psycopg.errors.ObjectNotInPrerequisiteState):
-                raise CommitUnknown from e
+            if leaves_claim_open(e):
+                return None
             raise translated(e, name=self.path) from e
-        return conclude(operation, self.past.seen_by(row, durable=durable))
+        finally:
+            claim.close()
 
     def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
         try:
@@ -447,7 +487,10 @@ class PostgresStore:
     def owned(self) -> OwnedTransaction:
         """This thread's transaction for a run's own effect."""
         session = self.session
-        if session.owned is None or session.owned.connection.closed:
+        if session.owned is not None and not (session.owned.is_open or is_usable(session.owned.connection)):
+            session.owned.close()
+            session.owned = None
+        if session.owned is None:
             from duly.store.owned.postgres import OwnedTransaction
 
             session.owned = OwnedTransaction(self)

@@ -7,13 +7,14 @@ back. Connections that are free are kept for the next transaction.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
-from duly.errors import CommitUnknown, Conflict, LedgerUnavailable
+from duly.errors import Conflict, LedgerUnavailable
 from duly.ledger.ask import Ask, ask_together, conclude, drive_async
 from duly.store import BUSY_SECONDS, refuse_other_versions
 from duly.store.postgres import (
@@ -29,7 +30,10 @@ from duly.store.postgres import (
     as_claim,
     beginning,
     begun_of,
+    exit_by_sync,
     fate_of,
+    is_usable,
+    leaves_claim_open,
     redacted,
     render,
     reply_is_lost,
@@ -42,7 +46,7 @@ from duly.store.postgres_sql import clock_sql
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.store.borrowed import Origin
-    from duly.store.owned.postgres_async import OwnedTransaction
+    from duly.store.owned.postgres_async import OwnedConnection, OwnedTransaction
 
 T = TypeVar("T")
 
@@ -115,11 +119,19 @@ async def settle(connection: psycopg.AsyncConnection[Any], past: Past, begun: Be
         raise Conflict(ROLLED_BACK) from error
 
 
-def together_async(connection: psycopg.AsyncConnection[Any]) -> AbstractAsyncContextManager[object]:
+class _Pipeline(psycopg.AsyncPipeline):
+    _exit_gen = exit_by_sync
+
+
+@asynccontextmanager
+async def together_async(connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
     """As `postgres.together`."""
     if not psycopg.capabilities.has_pipeline():
-        return nullcontext()
-    return psycopg.AsyncConnection.pipeline(connection)
+        yield
+        return
+    async with psycopg.AsyncConnection.pipeline(connection) as pipeline:
+        pipeline.__class__ = _Pipeline
+        yield
 
 
 async def _has_committed(past: Past, begun: Begun) -> bool:
@@ -155,7 +167,7 @@ class AsyncPostgresStore:
         self.clock_by_hand = False
         self.ledger_id = self.namespace = ""
         self._free: list[psycopg.AsyncConnection[Any]] = []
-        self._free_owned: list[OwnedTransaction] = []
+        self._free_owned: list[OwnedConnection] = []
 
     async def open(self) -> None:
         """Read what the ledger says of itself; again is a no-op."""
@@ -181,8 +193,9 @@ class AsyncPostgresStore:
         """A connection of one's own; `_keep` gives it back."""
         while self._free:
             connection = self._free.pop()
-            if not connection.closed:
+            if is_usable(connection):
                 return connection
+            connection.pgconn.finish()
         return await psycopg.AsyncConnection.connect(
             self.url, autocommit=True, application_name="duly", prepare_threshold=self.prepare_threshold
         )
@@ -216,30 +229,28 @@ class AsyncPostgresStore:
             operation, beginning(busy_seconds or self.busy_seconds, durable=durable), writes=True, durable=durable
         )
 
-    pipelines = True  # a claim that looks by itself is one wait
+    claim_looks = True  # a claim that looks by itself is one wait
 
-    async def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
-        """As `PostgresStore.write_at_once`."""
-        past = self.past.mark()
-        asked = list(ask_together(operation))
-        claim = as_claim(asked, past, self.busy_seconds, durable=durable)
-        assert claim is not None  # only a claim is written so
-        if not self.past.is_known:
-            raise CommitUnknown
+    async def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
+        """As `PostgresStore.claim_at_once`."""
         connection = None
         try:
+            before = self.past.mark()
+            asked = as_claim(list(ask_together(claim)), before, self.busy_seconds, durable=durable)
+            if not self.past.is_known:
+                return None
             connection = await self.connect()
             cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
-            await cursor.execute(CLAIM_AT_ONCE, claim)
-            row = await cursor.fetchone()
+            await cursor.execute(CLAIM_AT_ONCE, asked)
+            return conclude(claim, self.past.seen_by(await cursor.fetchone(), durable=durable))
         except psycopg.Error as e:
-            if reply_is_lost(e) or isinstance(e, psycopg.errors.ObjectNotInPrerequisiteState):
-                raise CommitUnknown from e
+            if leaves_claim_open(e):
+                return None
             raise translated(e, name=self.path) from e
         finally:
+            claim.close()
             if connection is not None:
                 self._keep(connection)
-        return conclude(operation, self.past.seen_by(row, durable=durable))
 
     async def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
         connection = None
@@ -274,21 +285,21 @@ class AsyncPostgresStore:
 
     async def owned(self) -> OwnedTransaction:
         """A transaction for a run's own effect."""
-        while self._free_owned:
-            owned = self._free_owned.pop()
-            if owned.is_free:
-                return owned
-            owned.finish()
         from duly.store.owned.postgres_async import OwnedTransaction
 
+        while self._free_owned:
+            connection = self._free_owned.pop()
+            if is_usable(connection):
+                return OwnedTransaction(connection, self)
+            connection.pgconn.finish()
         return await OwnedTransaction.open(self)
 
-    def keep_owned(self, owned: OwnedTransaction) -> None:
+    def keep_owned(self, connection: OwnedConnection) -> None:
         """Keep one for another run, whose run is over. One that is still in a transaction is discarded."""
-        if owned.is_free and len(self._free_owned) < _KEPT:
-            self._free_owned.append(owned)
+        if is_usable(connection) and len(self._free_owned) < _KEPT:
+            self._free_owned.append(connection.renewed())
         else:
-            owned.finish()
+            connection.pgconn.finish()
 
     def begin_pulse(self, attempt_id: bytes) -> int:
         """No pulse: processes of other hosts cannot be looked at, the lease alone decides."""
@@ -311,5 +322,6 @@ class AsyncPostgresStore:
         """Close the free connections. The store may be used again."""
         while self._free:
             await self._free.pop().close()
-        while self._free_owned:
-            self._free_owned.pop().finish()
+        for connection in self._free_owned:
+            connection.pgconn.finish()
+        self._free_owned.clear()

@@ -31,7 +31,7 @@ class Owned(Protocol):
 
 
 class AsyncOwned(Protocol):
-    """A run's own transaction in an event loop; used for one run."""
+    """A run's own transaction in an event loop."""
 
     @property
     def connection(self) -> object: ...
@@ -71,8 +71,8 @@ class Store(Protocol):
     def clock_by_hand(self) -> bool: ...
 
     @property
-    def pipelines(self) -> bool:
-        """Whether a claim that looks by itself costs one wait: then a look before it would cost another."""
+    def claim_looks(self) -> bool:
+        """Whether a look before `claim_at_once` spares nothing: the claim is one wait, and takes no lock for a duplicate."""
 
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
@@ -83,10 +83,9 @@ class Store(Protocol):
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it; without `durable` the commit is not flushed."""
 
-    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
-        """As `write`, for an operation that reads nothing but its last look: where statements can be sent together, one wait.
-
-        Raises `CommitUnknown` where the reply was lost, or the ledger may not be written any more: ask it by `write` then.
+    def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
+        """As `write`, of `claim_remembered`: in one wait where the database can. None where nothing was claimed, and also
+        where the reply was lost, or the ledger is not what it was: ask it by `write`, for the same attempt.
         """
 
     def now(self) -> int:
@@ -115,7 +114,7 @@ class AsyncStore(Protocol):
     clock_by_hand: bool
 
     @property
-    def pipelines(self) -> bool: ...
+    def claim_looks(self) -> bool: ...
 
     async def open(self) -> None:
         """Open the ledger; again is a no-op."""
@@ -126,7 +125,7 @@ class AsyncStore(Protocol):
 
     async def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T: ...
 
-    async def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T: ...
+    async def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None: ...
 
     async def now(self) -> int: ...
 

@@ -305,7 +305,7 @@ class SqliteStore:
     `LedgerCorrupt`, `LedgerTooNew` or `LedgerTooOld`.
     """
 
-    pipelines = False
+    claim_looks = False
 
     def __init__(self, path: str, *, create: bool = True, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = os.path.realpath(path)  # by whatever link it is reached, its lock is one file
@@ -374,9 +374,9 @@ class SqliteStore:
         """
         return self.session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
 
-    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+    def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
         """As `write`: there is no wire between."""
-        return self.write(operation, durable=durable)
+        return self.write(claim, durable=durable)
 
     def now(self) -> int:
         """The ledger's instant. A clock set by hand lies in the file, and may be busy as that may."""
@@ -388,6 +388,9 @@ class SqliteStore:
     def owned(self) -> OwnedTransaction:
         """This thread's transaction for a run's own effect."""
         session = self.session
+        if session.owned is not None and session.owned.is_spent:
+            session.owned.close()
+            session.owned = None
         if session.owned is None:
             from duly.store.owned.sqlite import OwnedTransaction  # a wrapper of commands has no use for it
 
@@ -469,10 +472,10 @@ class Session:
 
     def _through(self, operation: Operation[T], act: Callable[[Operation[T], Answers, float], T], seconds: float) -> T:
         """Do it on the connection of the thread's runs where there is one, for it knows already what they wrote: one that
-        finds the file written by another connection reads it all anew. While a run has it, on one beside it.
+        finds the file written by another reads it all anew. While a run has it, or after one failed, on one beside it.
         """
         try:
-            if self.owned is None or self.owned.is_open:
+            if self.owned is None or self.owned.is_open or self.owned.is_spent:
                 return act(operation, self.answers, seconds)
             return self.owned.lend(operation, act, seconds)
         except sqlite3.Error as e:

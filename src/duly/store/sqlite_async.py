@@ -62,11 +62,11 @@ class AsyncSqliteStore:
         write = partial(self.store.write, operation, durable=durable, busy_seconds=busy_seconds)
         return await self._operate(operation, write)
 
-    pipelines = False
+    claim_looks = False
 
-    async def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
+    async def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
         """As `write`: there is no wire between."""
-        return await self.write(operation, durable=durable)
+        return await self.write(claim, durable=durable)
 
     async def _operate(self, operation: Operation[T], work: Callable[[], T]) -> T:
         try:

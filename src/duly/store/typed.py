@@ -68,8 +68,8 @@ class TypedStore:
         return self.ledger.clock_by_hand
 
     @property
-    def pipelines(self) -> bool:
-        return self.ledger.pipelines
+    def claim_looks(self) -> bool:
+        return self.ledger.claim_looks
 
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
@@ -84,10 +84,10 @@ class TypedStore:
         self._refuse_open(operation)
         return self.ledger.write(operation, durable=durable, busy_seconds=busy_seconds)
 
-    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
-        """As `write`, for an operation that reads nothing but its last look: all of it is sent together."""
-        self._refuse_open(operation)
-        return self.ledger.write_at_once(operation, durable=durable)
+    def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
+        """As `write`, of `claim_remembered`: in one wait where the database can."""
+        self._refuse_open(claim)
+        return self.ledger.claim_at_once(claim, durable=durable)
 
     def _refuse_open(self, operation: Operation[T]) -> None:
         owned = self._of_this_thread()

@@ -54,9 +54,9 @@ class AsyncTypedStore:
         return self._found
 
     @property
-    def pipelines(self) -> bool:
-        """Whether a claim that looks by itself costs one wait."""
-        return self.ledger.pipelines
+    def claim_looks(self) -> bool:
+        """Whether a look before `claim_at_once` spares nothing."""
+        return self.ledger.claim_looks
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
@@ -70,9 +70,9 @@ class AsyncTypedStore:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come."""
         return await self.ledger.write(operation, durable=durable, busy_seconds=busy_seconds)
 
-    async def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
-        """As `write`, for an operation that reads nothing but its last look: one wait where that can be."""
-        return await self.ledger.write_at_once(operation, durable=durable)
+    async def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
+        """As `write`, of `claim_remembered`: in one wait where the database can."""
+        return await self.ledger.claim_at_once(claim, durable=durable)
 
     async def now(self) -> int:
         """The ledger's instant."""

@@ -134,7 +134,7 @@ class _MortalStore:
         self.namespace = store.namespace
         self.ledger_id = store.ledger_id
         self.clock_by_hand = store.clock_by_hand
-        self.pipelines = False
+        self.claim_looks = False
 
     def glance(self, operation: Operation[T]) -> T:
         return self._store.glance(operation)
@@ -148,8 +148,8 @@ class _MortalStore:
         watch.committed()
         return result
 
-    def write_at_once(self, operation: Operation[T], *, durable: bool = True) -> T:
-        return self.write(operation, durable=durable)  # sent together with its commit it would have no point before
+    def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
+        return self.write(claim, durable=durable)  # sent together with its commit it would have no point before
 
     def now(self) -> int:
         return self._store.now()

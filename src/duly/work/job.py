@@ -8,7 +8,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, CommitUnknown, DulyError, Misuse, Refused, UnknownScope
+from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
 from duly.ledger.address import scopes_of
 from duly.ledger.complete import complete_or_raise, has_completed
@@ -20,7 +20,7 @@ from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
-from duly.ledger.remembered import claim_remembered, peek_remembered
+from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.records import replace
 from duly.schedule.keys import RunKey
 from duly.times import SECOND, parse_duration
@@ -42,7 +42,7 @@ from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
-    from duly.ledger.remembered import Place
+    from duly.ledger.remembered import Recalled
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
@@ -103,12 +103,12 @@ class Job(Generic[Tx]):
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         try:
-            place = self._memory.place_of(declared, window)
-            seen = self._look(place, declared, window, pulse.claimer)
+            recalled = self._memory.recall(declared, window)
+            seen, recalled = self._look(recalled, declared, window, pulse.claimer)
             if seen is not None:
                 return answered(seen)
             with self._claiming() as claiming:
-                named = self._take(claiming, place, declared, window, pulse.claimer)
+                named = self._take(claiming, recalled, declared, window, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
                     again = partial(take_window, declared, window)
@@ -117,21 +117,29 @@ class Job(Generic[Tx]):
         finally:
             pulse.stop()
 
-    def _look(self, place: Place | None, declared: Declaration, window: str, claimer: Claimer) -> Named | None:
-        if place is None:
-            return raise_if_refused(self._store.glance(peek_window(declared, window, claimer)))
-        if self._store.pipelines and not self._inline:  # its claim looks by itself, and costs no more
-            return None
-        return self._store.glance(peek_remembered(place, claimer))
+    def _look(
+        self, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
+    ) -> tuple[Named | None, Recalled | None]:
+        """What a plain look can say of the window, and whether it may be claimed from memory."""
+        if recalled is not None:
+            if self._store.claim_looks and not self._inline:
+                return None, recalled
+            seen = self._store.glance(peek_remembered(recalled, claimer))
+            if seen is not None:
+                return (None, recalled) if isinstance(seen, Untouched) else (seen, None)
+        named = raise_if_refused(self._store.glance(peek_window(declared, window, claimer)))
+        if named is not None:
+            self._memory.keep(named.known, declared)
+        return named, None
 
     def _take(
-        self, claiming: Claiming, place: Place | None, declared: Declaration, window: str, claimer: Claimer
+        self, claiming: Claiming, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
     ) -> Named:
         named = None
-        if place is not None:
-            named = claiming.ask_at_once(claim_remembered(place, claimer)) or self._look(
-                None, declared, window, claimer
-            )
+        if recalled is not None:
+            named = claiming.claim_at_once(claim_remembered(recalled, claimer))
+            if named is None:
+                named, _ = self._look(None, declared, window, claimer)
         if named is None:
             named = raise_if_refused(claiming.ask(take_window(declared, window, claimer)))
             self._memory.keep(named.known, declared)
@@ -299,14 +307,11 @@ class Claiming:
             return self._store.write(operation, durable=self._durable)
         return self.transaction.drive(operation)
 
-    def ask_at_once(self, operation: Operation[T | None]) -> T | None:
-        """Run one that reads nothing but its last look. None also where the reply was lost: the same attempt may ask again."""
-        if self.transaction is not None:
-            return self.transaction.drive(operation)
-        try:
-            return self._store.write_at_once(operation, durable=self._durable)
-        except CommitUnknown:
-            return None
+    def claim_at_once(self, claim: Operation[T | None]) -> T | None:
+        """Make a claim from memory; None where it has to be made from the beginning."""
+        if self.transaction is None:
+            return self._store.claim_at_once(claim, durable=self._durable)
+        return self.transaction.drive(claim)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Inline, what was found without claiming is committed too; after a claim the transaction has ended already."""

@@ -9,12 +9,12 @@ from datetime import date
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import CommitUnknown, Misuse, Refused
+from duly.errors import Misuse, Refused
 from duly.ledger import contracts
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer
-from duly.ledger.remembered import claim_remembered, peek_remembered
+from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.schedule.keys import parse_key
 from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in
@@ -159,16 +159,14 @@ class Ledger(Generic[Tx]):
                 pulse.stop()
 
     def _from_memory(self, run: Wanted, claimer: Claimer) -> Named | None:
-        place = self._memory.place_of(run.declared, run.window)
-        if place is None:
+        recalled = self._memory.recall(run.declared, run.window)
+        if recalled is None:
             return None
-        seen = None if self._store.pipelines else self._store.glance(peek_remembered(place, claimer))
-        if seen is not None:
-            return seen
-        try:
-            return self._store.write_at_once(claim_remembered(place, claimer))
-        except CommitUnknown:  # the reply was lost: `take` knows the claim of the same attempt
-            return None
+        if not self._store.claim_looks:
+            seen = self._store.glance(peek_remembered(recalled, claimer))
+            if not isinstance(seen, Untouched):
+                return seen
+        return self._store.claim_at_once(claim_remembered(recalled, claimer))
 
     def close(self) -> None:
         """Close this thread's connections."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from duly.ledger.remembered import place_of, remember
+from duly.ledger.remembered import recall, remember
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.records import Known
     from duly.ledger.register import Declaration
-    from duly.ledger.remembered import Place, Remembered
+    from duly.ledger.remembered import Recalled, Remembered
 
 _MOST = 1_000  # lines; who serves more begins anew
 
@@ -19,10 +19,10 @@ class Memory:
     def __init__(self) -> None:
         self._lines: dict[tuple[str, str], Remembered] = {}
 
-    def place_of(self, declared: Declaration, window: str | None) -> Place | None:
+    def recall(self, declared: Declaration, window: str | None) -> Recalled | None:
         """The window of a line that is remembered; None where it has to be looked up."""
         remembered = self._lines.get((declared.job, declared.scope))
-        return None if remembered is None or window is None else place_of(remembered, window)
+        return None if remembered is None or window is None else recall(remembered, window)
 
     def keep(self, known: Known, declared: Declaration) -> None:
         """Remember a line as it was found, if its runs can be claimed from memory."""

@@ -53,38 +53,47 @@ class RunFacts:
 
     @cached_property
     def key(self) -> str:
+        """The run's key, as `invoice-export:2026-10-05[Europe/Berlin]`."""
         return str(self._key)
 
     @property
     def job(self) -> str:
+        """The job's name."""
         return self._key.job
 
     @property
     def scope(self) -> str:
+        """The tenant or account; empty by default."""
         return self._key.scope
 
     @property
     def zone(self) -> str:
+        """The schedule's zone, as its version writes it; empty for an ad-hoc run."""
         return self._key.zone
 
     @property
     def label(self) -> str:
+        """The window's name without colons, fit for a file name: `2026-10-25T023000`."""
         return self._key.label
 
     @property
     def date(self) -> datetime.date | None:
+        """The business date: of the nominal, in the schedule's zone. None for an ad-hoc run."""
         return None if self._key.adhoc else datetime.date.fromisoformat(civil_text(self._key.nominal >> 1)[:10])
 
     @property
     def attempt_id(self) -> str:
+        """The attempt's UUID, as text."""
         return uuid_text(self._claim.attempt_id)
 
     @cached_property
     def idempotency_key(self) -> str:
+        """What a remote system knows the run's effect by: a UUID, the same for every attempt."""
         return idempotency_key(self._namespace, self._key)
 
     @property
     def deadline(self) -> datetime.datetime | None:
+        """When the job's time-out is over, in UTC; None without one."""
         return None if self._timeout is None else as_datetime(self._claim.started_at + self._timeout)
 
     def __repr__(self) -> str:
@@ -134,9 +143,11 @@ class Run(RunFacts, Generic[Tx]):
 
     @property
     def tx(self) -> Tx:
-        """The run's transaction, begun when it is first read. It commits with the completion, or not at all.
+        """The run's transaction: begun when it is first read, on PostgreSQL with its first statement, which then raises what
+        this does. It commits with the completion, or not at all.
 
-        Raises `LedgerBusy` when its turn does not come. Commit, rollback, close and `with` are refused; savepoints are not.
+        Raises `LedgerBusy` when its turn does not come, and `LedgerTooNew`. Commit, rollback, close and `with` are refused;
+        savepoints are not.
         """
         if self._over:
             raise TransactionOwned("this run is over: nothing can be written through its run.tx any more")

@@ -373,7 +373,7 @@ create function duly.claim_as_remembered(
     remembers bigint,
     overlap bigint)
     returns table (seen_state text, seen_fence bigint, seen_payload text, seen_settled_at bigint, seen_attempt_id bytea,
-                   seen_started_at bigint, xid text, server text)
+                   seen_started_at bigint, is_same bigint, xid text, server text)
     language plpgsql
     as $$
 #variable_conflict use_column
@@ -385,12 +385,10 @@ begin
     end if;
     perform set_config('lock_timeout', $1, true), set_config('synchronous_commit', $2, true),
             pg_advisory_xact_lock_shared(1685417081);
-    if $24 = 0 then
-        perform l.id
-          from duly.line l
-         where l.id = $9 and not exists (select 1 from duly.run where series = $6 and nominal = $7)
-           for no key update;
-    end if;
+    perform l.id
+      from duly.line l
+     where l.id = $9 and not exists (select 1 from duly.run where series = $6 and nominal = $7)
+       for no key update;
     instant := coalesce((select at from duly.clock), (extract(epoch from clock_timestamp()) * 1000000)::bigint);
     if $24 = 0 then
         update duly.line
@@ -439,10 +437,10 @@ begin
     return query
     select seen.*, pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time()::text
       from (
-    select state, fence, payload, settled_at, attempt_id, started_at
+    select state, fence, payload, settled_at, attempt_id, started_at,
+           (select count(*) from duly.job where id = $10 and edition = $11)
       from duly.run
      where series = $6 and nominal = $7 and revision = $8
-       and (attempt_id = $18 or exists (select 1 from duly.job where id = $10 and edition = $11))
            ) seen;
 end $$;
 
@@ -468,7 +466,7 @@ declare
     instant bigint := coalesce((select at from duly.clock), (extract(epoch from clock_timestamp()) * 1000000)::bigint);
 begin
     if pg_current_xact_id()::text <> $1 then
-        raise exception 'duly: another transaction than that which was begun' using errcode = 'division_by_zero';
+        raise exception 'duly: another transaction than that which was begun' using errcode = 'DULY1';
     end if;
     update duly.run
        set state = 'completed', settled_at = instant, cause = null
@@ -483,4 +481,3 @@ begin
                and state = $7 and attempt_id = $5 and fence = $6),
            instant, $8, $9, $10, $11, $12);
 end $$;
-

@@ -31,7 +31,7 @@ def create(
     Two processes may try at once: the second finds what the first made. A database that was there before keeps its
     journal mode. `clock`: `system`, or `hand` for one that a test sets.
     """
-    folder = os.path.dirname(path)
+    folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise LedgerUnwritable(f"there is no folder {folder} to make a ledger in; make it, or name another ledger")
     ours = not os.path.exists(path) or os.path.getsize(path) == 0

@@ -10,9 +10,10 @@ The connection is not in psycopg's autocommit mode: a cursor that is not ours ca
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, LiteralString, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -20,8 +21,9 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive
-from duly.store.owned.words import ends_transaction
+from duly.store.owned.words import ends_transaction, is_several
 from duly.store.postgres import (
+    ANOTHER_TRANSACTION,
     BEGIN,
     BEGUN,
     COMPLETE_AT_ONCE,
@@ -31,7 +33,7 @@ from duly.store.postgres import (
     Past,
     begun_of,
     commit,
-    is_completion,
+    completion_of,
     is_refusal,
     millis,
     settle,
@@ -46,10 +48,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Where the transaction is another one, the error ends that one too.
-STILL_THE_SAME: LiteralString = "select 1 / (pg_current_xact_id() = %s::xid8)::int"
 ANOTHER = "the run's transaction was ended and another one begun; nothing more is kept"
-CURRENT: LiteralString = "select pg_current_xact_id()::text"
 
 
 class OwnedCursor(psycopg.Cursor[Any]):
@@ -58,6 +57,8 @@ class OwnedCursor(psycopg.Cursor[Any]):
     def execute(self, query: Any, params: Any = None, **kwargs: Any) -> OwnedCursor:
         connection = _owner(self)
         connection.check(query)
+        if params is None and is_several(text_of(connection, query)):  # which cannot be sent with others
+            connection.begin()
         if connection.is_begun:
             return super().execute(query, params, **kwargs)
         with connection.beginning():
@@ -89,21 +90,24 @@ class Ours:
     _says_begin = False
     _past: Past
     _busy_seconds: float
+    _name: str
 
     @property
     def is_begun(self) -> bool:
         """Whether the run's transaction has been begun, and it is known which it is."""
         return self._begun is not None
 
+    @property
+    def _is_idle(self: Any) -> bool:
+        return bool(self.pgconn.transaction_status == TransactionStatus.IDLE)
+
     def check(self: Any, query: Any) -> None:
         """Raise `TransactionOwned` unless the run's transaction is open here, and the query leaves it so."""
-        refuse_ending(
-            self, text_of(self, query), is_open=self._open, owner_pid=self._owner_pid, is_begun=self._begins > 0
-        )
+        refuse_ending(self, text_of(self, query), is_open=self._open, owner_pid=self._owner_pid, is_begun=self.is_begun)
 
-    def belong_to(self: Any, past: Past, busy_seconds: float) -> None:
+    def belong_to(self, past: Past, busy_seconds: float, name: str) -> None:
         """Be a new connection of this process."""
-        self._owner_pid, self._past, self._busy_seconds = os.getpid(), past, busy_seconds
+        self._owner_pid, self._past, self._busy_seconds, self._name = os.getpid(), past, busy_seconds, name
 
     def give_back(self) -> None:
         """Be no run's any more."""
@@ -119,7 +123,7 @@ class Ours:
             self._says_begin = False
 
     def _start_query(self: Any) -> Any:  # what every cursor of psycopg, copy and transaction() do first
-        if self.pgconn.transaction_status == TransactionStatus.IDLE:
+        if self._is_idle:
             self._begins += 1
         if self._says_begin:
             return iter(())
@@ -132,6 +136,11 @@ class Ours:
 class OwnedConnection(Ours, psycopg.Connection[Any]):
     """A connection whose transaction belongs to duly."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # explicitly: a role's default may be otherwise
+        self._first = threading.Lock()  # held while the transaction begins
+
     def begin(self) -> None:
         """Begin the run's transaction now, if it is not begun yet: where more follows than one statement."""
         if not self.is_begun:
@@ -140,23 +149,29 @@ class OwnedConnection(Ours, psycopg.Connection[Any]):
 
     @contextmanager
     def beginning(self) -> Iterator[None]:
-        """Send what begins the transaction together with what the block executes: one wait.
+        """Send what begins the transaction together with what the block executes: one wait. Of two threads, one does.
 
-        Raises `LedgerTooNew` and `LedgerWentBack`.
+        Raises `LedgerTooNew`, `LedgerWentBack`, `LedgerBusy`, and what else keeps a transaction from beginning.
         """
-        seen, before = psycopg.Cursor(self, row_factory=psycopg.rows.tuple_row), self._past.mark()
-        try:
-            with together(self):
-                if (
-                    self.pgconn.transaction_status == TransactionStatus.IDLE
-                ):  # or a cursor that is not ours has begun it
-                    with self._saying_begin():
-                        psycopg.Cursor(self).execute(BEGIN)
-                seen.execute(BEGUN, (millis(self._busy_seconds),))
+        with self._first:
+            if self.is_begun:
                 yield
-        finally:
-            if seen.pgresult is not None:
-                self._know(seen.fetchall(), before)
+                return
+            seen, before = psycopg.Cursor(self, row_factory=psycopg.rows.tuple_row), self._past.mark()
+            try:
+                with together(self):
+                    if self._is_idle:  # else a cursor that is not ours has begun it
+                        with self._saying_begin():
+                            psycopg.Cursor(self).execute(BEGIN)
+                    seen.execute(BEGUN, (millis(self._busy_seconds),))
+                    yield
+            except psycopg.Error as e:
+                if seen.pgresult is None:  # it is an error of ours; the block's has come to nothing
+                    raise translated(e, name=self._name) from e
+                raise
+            finally:
+                if seen.pgresult is not None:
+                    self._know(seen.fetchall(), before)
 
     def transaction(self, *args: Any, **kwargs: Any) -> Any:
         self.check("")
@@ -186,7 +201,7 @@ def refuse_ending(
     *,
     is_open: bool,
     owner_pid: int,
-    is_begun: bool = True,
+    is_begun: bool,
 ) -> None:
     """Raise `TransactionOwned` unless the run's transaction is open in this process, and the statement leaves it so."""
     if owner_pid != os.getpid():
@@ -219,11 +234,9 @@ class OwnedTransaction:
                 prepare_threshold=store.prepare_threshold,
                 cursor_factory=OwnedCursor,
             )
-            # Set explicitly: a role's default may be otherwise.
-            psycopg.Connection.set_isolation_level(connection, psycopg.IsolationLevel.READ_COMMITTED)
         except psycopg.Error as e:
             raise translated(e, name=store.path) from e
-        connection.belong_to(store.past, store.busy_seconds)
+        connection.belong_to(store.past, store.busy_seconds, store.path)
         self._connection = connection
         self._answers = Answers(connection, clock_by_hand=store.clock_by_hand)
 
@@ -295,24 +308,22 @@ class OwnedTransaction:
         """
         asked: list[Ask] = []
         result = drive(operation, asked.append)  # it reads nothing back
+        completion, others = completion_of(asked, began)
         is_sent = False
         try:
             with together(self._connection):
-                if is_completion(asked):
-                    self._cursor().execute(COMPLETE_AT_ONCE, {**asked[1].parameters, "xid": began.xid})
-                else:
-                    self._cursor().execute(STILL_THE_SAME, (began.xid,))
-                for ask in asked[2:] if is_completion(asked) else asked:
+                self._cursor().execute(COMPLETE_AT_ONCE, completion)
+                for ask in others:
                     self._answers(ask)
                 is_sent = True
                 self._cursor().execute("commit")
-        except psycopg.errors.DivisionByZero as e:
-            raise TransactionOwned(ANOTHER) from e
         except psycopg.IntegrityError as e:
             if is_refusal(e):  # else it is a constraint of the user's, looked at when the effect commits
                 raise ClaimLost from None
             raise
         except psycopg.Error as e:
+            if e.sqlstate == ANOTHER_TRANSACTION:
+                raise TransactionOwned(ANOTHER) from e
             if not is_sent:
                 raise translated(e, name=self._name) from e
             self._settle(began, e)

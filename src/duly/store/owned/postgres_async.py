@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive, drive_async
-from duly.store.owned.postgres import ANOTHER, STILL_THE_SAME, Ours
-from duly.store.postgres import BEGIN, BEGUN, COMPLETE_AT_ONCE, Begun, is_completion, is_refusal, millis, translated
+from duly.store.owned.postgres import ANOTHER, Ours, text_of
+from duly.store.owned.words import is_several
+from duly.store.postgres import (
+    ANOTHER_TRANSACTION,
+    BEGIN,
+    BEGUN,
+    COMPLETE_AT_ONCE,
+    Begun,
+    completion_of,
+    is_refusal,
+    millis,
+    translated,
+)
 from duly.store.postgres_async import AsyncAnswers, commit, settle, together_async
 
 if TYPE_CHECKING:
@@ -28,6 +39,8 @@ class OwnedCursor(psycopg.AsyncCursor[Any]):
     async def execute(self, query: Any, params: Any = None, **kwargs: Any) -> OwnedCursor:
         connection = _owner(self)
         connection.check(query)
+        if params is None and is_several(text_of(connection, query)):  # which cannot be sent with others
+            await connection.begin()
         if connection.is_begun:
             return await super().execute(query, params, **kwargs)
         async with connection.beginning():
@@ -53,6 +66,11 @@ def _owner(cursor: OwnedCursor) -> OwnedConnection:
 class OwnedConnection(Ours, psycopg.AsyncConnection[Any]):
     """A connection whose transaction belongs to duly."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # explicitly: a role's default may be otherwise
+        self._first = asyncio.Lock()  # held while the transaction begins
+
     async def begin(self) -> None:
         """Begin the run's transaction now, if it is not begun yet: where more follows than one statement."""
         if not self.is_begun:
@@ -61,23 +79,41 @@ class OwnedConnection(Ours, psycopg.AsyncConnection[Any]):
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
-        """Send what begins the transaction together with what the block executes: one wait.
+        """Send what begins the transaction together with what the block executes: one wait. Of two tasks, one does.
 
-        Raises `LedgerTooNew` and `LedgerWentBack`.
+        Raises `LedgerTooNew`, `LedgerWentBack`, `LedgerBusy`, and what else keeps a transaction from beginning.
         """
-        seen, before = psycopg.AsyncCursor(self, row_factory=psycopg.rows.tuple_row), self._past.mark()
-        try:
-            async with together_async(self):
-                if (
-                    self.pgconn.transaction_status == TransactionStatus.IDLE
-                ):  # or a cursor that is not ours has begun it
-                    with self._saying_begin():
-                        await psycopg.AsyncCursor(self).execute(BEGIN)
-                await seen.execute(BEGUN, (millis(self._busy_seconds),))
+        async with self._first:
+            if self.is_begun:
                 yield
-        finally:
-            if seen.pgresult is not None:
-                self._know(await seen.fetchall(), before)
+                return
+            seen, before = psycopg.AsyncCursor(self, row_factory=psycopg.rows.tuple_row), self._past.mark()
+            try:
+                async with together_async(self):
+                    if self._is_idle:  # else a cursor that is not ours has begun it
+                        with self._saying_begin():
+                            await psycopg.AsyncCursor(self).execute(BEGIN)
+                    await seen.execute(BEGUN, (millis(self._busy_seconds),))
+                    yield
+            except psycopg.Error as e:
+                if seen.pgresult is None:  # it is an error of ours; the block's has come to nothing
+                    raise translated(e, name=self._name) from e
+                raise
+            finally:
+                if seen.pgresult is not None:
+                    self._know(await seen.fetchall(), before)
+
+    def renewed(self) -> OwnedConnection:
+        """The same connection to the server as another object: whoever has kept this one, a task that outlives its run,
+        writes nothing more.
+        """
+        renewed = type(self)(self.pgconn)
+        renewed.cursor_factory = OwnedCursor
+        renewed._prepared = self._prepared  # the server knows them by their names
+        renewed.belong_to(self._past, self._busy_seconds, self._name)
+        self.pgconn = psycopg.pq.PGconn.connect_start(b"host=/ port=1")  # there is none, and it is not waited for
+        self.pgconn.finish()
+        return renewed
 
     @asynccontextmanager
     async def transaction(self, *args: Any, **kwargs: Any) -> AsyncIterator[psycopg.AsyncTransaction]:
@@ -103,7 +139,7 @@ class OwnedConnection(Ours, psycopg.AsyncConnection[Any]):
 
 
 class OwnedTransaction:
-    """A run's own connection: begun by `begin`, ended by `complete` or `abandon`, then closed."""
+    """A run's own connection: begun by its first statement, ended by `complete` or `abandon`, then the next run's."""
 
     def __init__(self, connection: OwnedConnection, store: AsyncPostgresStore) -> None:
         self._store = store
@@ -111,6 +147,7 @@ class OwnedTransaction:
         self._name = store.path
         self._connection = connection
         self._answers = AsyncAnswers(connection, clock_by_hand=store.clock_by_hand)
+        self._is_over = False
 
     @classmethod
     async def open(cls, store: AsyncPostgresStore) -> OwnedTransaction:
@@ -122,11 +159,9 @@ class OwnedTransaction:
                 prepare_threshold=store.prepare_threshold,
                 cursor_factory=OwnedCursor,
             )
-            # Set explicitly: a role's default may be otherwise.
-            await psycopg.AsyncConnection.set_isolation_level(connection, psycopg.IsolationLevel.READ_COMMITTED)
         except psycopg.Error as e:
             raise translated(e, name=store.path) from e
-        connection.belong_to(store.past, store.busy_seconds)
+        connection.belong_to(store.past, store.busy_seconds, store.path)
         return cls(connection, store)
 
     @property
@@ -189,25 +224,22 @@ class OwnedTransaction:
         """As `postgres.OwnedTransaction._complete`: the look, the completion and the COMMIT in one wait."""
         asked: list[Ask] = []
         result = drive(operation, asked.append)  # it reads nothing back
+        completion, others = completion_of(asked, began)
         is_sent = False
         try:
             async with together_async(self._connection):
-                cursor = psycopg.AsyncCursor(self._connection)
-                if is_completion(asked):
-                    await cursor.execute(COMPLETE_AT_ONCE, {**asked[1].parameters, "xid": began.xid})
-                else:
-                    await cursor.execute(STILL_THE_SAME, (began.xid,))
-                for ask in asked[2:] if is_completion(asked) else asked:
+                await psycopg.AsyncCursor(self._connection).execute(COMPLETE_AT_ONCE, completion)
+                for ask in others:
                     await self._answers(ask)
                 is_sent = True
                 await psycopg.AsyncCursor(self._connection).execute("commit")
-        except psycopg.errors.DivisionByZero as e:
-            raise TransactionOwned(ANOTHER) from e
         except psycopg.IntegrityError as e:
             if is_refusal(e):  # else it is a constraint of the user's, looked at when the effect commits
                 raise ClaimLost from None
             raise
         except psycopg.Error as e:
+            if e.sqlstate == ANOTHER_TRANSACTION:
+                raise TransactionOwned(ANOTHER) from e
             if not is_sent:
                 raise translated(e, name=self._name) from e
             await self._settle(began, e)
@@ -222,16 +254,7 @@ class OwnedTransaction:
 
     async def abandon(self) -> None:
         """Keep nothing of what has not committed: then the connection is closed at the driver. Else the next run has it."""
-        connection = self._connection
-        if connection._open:
-            connection.give_back()
-            self._store.keep_owned(self)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether another run may have the connection."""
-        return not self._connection.closed and self._connection.pgconn.transaction_status == TransactionStatus.IDLE
-
-    def finish(self) -> None:
-        """Close the connection at the driver."""
-        self._connection.pgconn.finish()
+        if not self._is_over:
+            self._is_over = True
+            self._connection.give_back()
+            self._store.keep_owned(self._connection)

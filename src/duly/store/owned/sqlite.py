@@ -2,14 +2,16 @@
 
 It begins when it is first read, behind the writer lock, and commits with the run's completion. Commit, rollback, close,
 `with` and transaction statements are refused: the methods by overriding them, the statements by an authorizer that stays
-installed and consults a flag. No statement is cached, for a cached one is not authorised again. When SQLite ends the
-transaction by itself (a failed `insert or rollback`, a full disk), or the run is over, nothing more can be written.
+installed and asks whose step it is. No statement of a run is cached, for a cached one is not authorised again; duly's own
+are, on the same connection. When SQLite ends the transaction by itself (a failed `insert or rollback`, a full disk), or the
+run is over, nothing more can be written.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+from threading import get_ident
 
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive
@@ -56,7 +58,7 @@ def _explained(error: sqlite3.DatabaseError) -> Exception:
 class OwnedConnection(sqlite3.Connection):
     """A connection whose transaction belongs to duly."""
 
-    _ours = False  # duly's own BEGIN or COMMIT is under way
+    _lifted_by = 0  # the thread in which a step of duly's own is under way: others may use `run.tx` meanwhile
     _open = False
     _pid = 0
     disposed = False  # no run will use it any more
@@ -64,6 +66,10 @@ class OwnedConnection(sqlite3.Connection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._prepared: dict[str, Any] = {}
+
+    @property
+    def _ours(self) -> bool:
+        return self._lifted_by == get_ident()
 
     def __call__(self, sql: str, /) -> Any:
         """The statement of a text, for a cursor. The module asks for it wherever it caches none itself."""
@@ -139,6 +145,9 @@ class OwnedTransaction:
         assert isinstance(connection, OwnedConnection)
         self._connection = connection
         connection._pid = os.getpid()
+        # A run that failed may have left the connection in any state (`pragma query_only`, a progress handler): how it ended
+        # is written down on another, and the next run gets a new one.
+        self.is_spent = False
         sqlite3.Connection.set_authorizer(self._connection, self._authorize)
         self._answers = Answers(self._connection, store.path, clock_by_hand=store.clock_by_hand)
 
@@ -153,11 +162,11 @@ class OwnedTransaction:
     def lend(self, operation: Operation[T], act: Callable[[Operation[T], Answers, float], T], seconds: float) -> T:
         """Let the ledger use the connection for itself, between two runs."""
         connection = self._connection
-        connection._ours = True
+        connection._lifted_by = get_ident()
         try:
             return act(operation, self._answers, seconds)
         finally:
-            connection._ours = False
+            connection._lifted_by = 0
 
     @property
     def connection(self) -> OwnedConnection:
@@ -174,7 +183,7 @@ class OwnedTransaction:
         connection = self._connection
         if connection._open:
             raise TransactionOwned("this thread's run.tx is open for another run; complete that one first")
-        connection._ours = connection._open = True
+        connection._lifted_by, connection._open = get_ident(), True
         try:
             begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)
             refuse_newer(connection)
@@ -184,7 +193,7 @@ class OwnedTransaction:
                 raise translated(e, path=self._path) from e
             raise
         finally:
-            connection._ours = False
+            connection._lifted_by = 0
         return connection
 
     def drive(self, operation: Operation[T]) -> T:
@@ -192,19 +201,20 @@ class OwnedTransaction:
         connection = self._connection
         try:
             connection.check_open()
-            connection._ours = True
+            connection._lifted_by = get_ident()
             return drive(operation, self._answers)
         except sqlite3.Error as e:
             raise translated(e, path=self._path) from e
         finally:
-            connection._ours = False
+            connection._lifted_by = 0
             operation.close()
 
     def commit(self) -> None:
         """Commit the transaction, and be ready for the next run."""
-        self._connection._ours = True
+        self._connection._lifted_by = get_ident()
         try:
             commit(self._connection, seconds=self._busy_seconds)
+            self._connection._open = False
         except sqlite3.Error as e:
             raise translated(e, path=self._path) from e
         finally:
@@ -225,12 +235,14 @@ class OwnedTransaction:
         connection = self._connection
         if connection._pid != os.getpid():  # a fork that rolled back would change the WAL's index under its parent
             return
-        connection._ours = True
+        connection._lifted_by = get_ident()
+        self.is_spent = self.is_spent or connection._open
         try:
+            connection.set_progress_handler(None, 0)  # it could stop the rollback too
             if connection.in_transaction:
                 sqlite3.Connection.rollback(connection)
         finally:
-            connection._ours = connection._open = False
+            connection._lifted_by, connection._open = 0, False
             connection.row_factory, connection.text_factory = None, str  # whatever the run set
             self._lock.release()
 

@@ -85,12 +85,12 @@ class PostgresTurn:
         pass
 
     def begin(self, driver: Any, fetch: Fetch) -> None:
-        from duly.store.postgres import SEEN, begun_of
+        from duly.store.postgres import SEEN, begun_of, millis
 
         before = self._store.past.mark()
         # A ledger may be migrated under a running process: the lock is taken first, so that the look is after it.
         fetch(
-            f"select set_config('lock_timeout', '{int(self._store.busy_seconds * 1000)}', true), "
+            f"select set_config('lock_timeout', '{millis(self._store.busy_seconds)}', true), "
             f"pg_advisory_xact_lock_shared({VERSION_LOCK})"
         )
         self._begun = begun_of([tuple(fetch(SEEN))], self._store.past, before)

@@ -21,6 +21,11 @@ def ends_transaction(text: str) -> bool:
     return any(map(statement_ends_transaction, _WHOLE.sub(" ", text).split(";")))
 
 
+def is_several(text: str) -> bool:
+    """Whether a text is more than one statement."""
+    return ";" in text and ";" in _WHOLE.sub(" ", text).strip().rstrip(";")
+
+
 def statement_ends_transaction(statement: str) -> bool:
     """Whether a text would that is one statement, as drivers of SQLite take them: a trigger has a `begin` inside."""
     words = _first_words(statement)

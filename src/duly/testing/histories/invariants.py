@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from duly.errors import Conflict, DulyError, LedgerBusy, OutcomeUnknown, RunFailed
 from duly.ledger import states
-from duly.ledger.records import AlreadyCompleted, Claim, Run, RunId
+from duly.ledger.records import AlreadyCompleted, Claim, NotDue, Run, RunId
 from duly.testing.histories.play import History
 from duly.testing.histories.points import READ_COMMITTED
 from duly.testing.histories.stage import Seen
@@ -229,6 +229,10 @@ def no_run_is_stuck(history: History) -> Iterator[str]:
         if isinstance(answer, OutcomeUnknown) and run.state in (states.UNKNOWN, states.RUNNING):
             continue
         if isinstance(answer, RunFailed) and run.waits_for_a_person:
+            continue
+        if (
+            isinstance(answer, NotDue) and run.state == states.OPEN and run.due == answer.due
+        ):  # opened ahead, by an edit
             continue
         yield f"{run.id} is {run.state}, and a fresh take answers {answer!r}"
 

@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from duly.errors import CommitUnknown, Misuse, Refused
+from duly.errors import Misuse, Refused
 from duly.ledger import states
 from duly.ledger.complete import doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.records import Claim, Job
-from duly.ledger.remembered import claim_remembered, peek_remembered
 from duly.times import SECOND
 from duly.work.aio.awaited import to_the_end
 from duly.work.attempt import raise_if_refused, retry_delay
@@ -20,8 +19,6 @@ from duly.work.waiting import FIRST_LOOK, LAST_LOOK, LOOK_SECONDS
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.named import Named
-    from duly.ledger.records import Claimer
-    from duly.ledger.remembered import Place
     from duly.store.protocol import AsyncOwned, AsyncStore
 
 T = TypeVar("T")
@@ -55,22 +52,15 @@ class Claiming:
         await self._give_back(None if isinstance(answer, (Refused, Misuse)) else claim_of(answer))
         raise cancelled
 
-    async def from_memory(self, place: Place, claimer: Claimer) -> Named | None:
-        """Claim a window of a line that is remembered; None where `take` decides. Cancelled meanwhile, as `claim`."""
-        operation = claim_remembered(place, claimer)
+    async def claim_at_once(self, claim: Operation[Named | None]) -> Named | None:
+        """Make a claim from memory; None where it has to be made from the beginning. Cancelled meanwhile, as `claim`."""
         if self.transaction is not None:
-            return await self.transaction.drive(operation)
-        named, cancelled = await to_the_end(self._at_once(operation))
+            return await self.transaction.drive(claim)
+        named, cancelled = await to_the_end(self._store.claim_at_once(claim, durable=self._durable))
         if cancelled is None:
             return named
         await self._give_back(None if named is None else held_of(named))
         raise cancelled
-
-    async def _at_once(self, operation: Operation[Named | None]) -> Named | None:
-        try:
-            return await self._store.write_at_once(operation, durable=self._durable)
-        except CommitUnknown:  # the reply was lost: `take` knows the claim of the same attempt
-            return None
 
     async def _give_back(self, held: Claim | None) -> None:
         if held is not None:
@@ -81,11 +71,6 @@ class Claiming:
         if self.transaction is None or not self.transaction.is_open:
             return
         await to_the_end(self.transaction.commit() if kind is None else self.transaction.abandon())
-
-
-async def look(store: AsyncStore, place: Place, claimer: Claimer) -> Named | None:
-    """What a plain look says of a window that is remembered, where it spares a claim something."""
-    return None if store.pipelines else await store.glance(peek_remembered(place, claimer))
 
 
 def held_of(named: Named) -> Claim | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from duly.errors import ClaimLost, DulyError, Misuse, Refused
 from duly.ledger import contracts
 from duly.ledger.address import scopes_of
-from duly.ledger.complete import complete_or_raise
+from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
 from duly.ledger.open import Taken, claim_again, claim_next, peek
@@ -19,9 +19,9 @@ from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
-from duly.ledger.remembered import peek_remembered
+from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.schedule.keys import RunKey
-from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, held_of, look, record_ending
+from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, held_of, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue
@@ -34,7 +34,7 @@ from duly.work.payload import payload_hash
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
-    from duly.ledger.remembered import Place
+    from duly.ledger.remembered import Recalled
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
     from duly.work.payload import Json
@@ -95,18 +95,12 @@ class Job(Generic[Tx]):
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         pulse = Pulse(self._store, trigger="call", payload=payload)
         try:
-            place = self._memory.place_of(declared, window)
-            seen = await self._look(place, declared, window, pulse.claimer)
+            recalled = self._memory.recall(declared, window)
+            seen, recalled = await self._look(recalled, declared, window, pulse.claimer)
             if seen is not None:
                 return answered(seen)
             async with self._claiming() as claiming:
-                named = None
-                if place is not None:
-                    named = await claiming.from_memory(place, pulse.claimer)
-                    named = named or await self._look(None, declared, window, pulse.claimer)
-                if named is None:
-                    named = await claiming.claim(take_window(declared, window, pulse.claimer), held_of)
-                    self._memory.keep(named.known, declared)
+                named = await self._take(claiming, recalled, declared, window, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
                     again = partial(take_window, declared, window)
@@ -115,12 +109,33 @@ class Job(Generic[Tx]):
         finally:
             pulse.stop()
 
-    async def _look(self, place: Place | None, declared: Declaration, window: str, claimer: Claimer) -> Named | None:
-        if place is None:
-            return raise_if_refused(await self._store.glance(peek_window(declared, window, claimer)))
-        if self._inline:
-            return await self._store.glance(peek_remembered(place, claimer))
-        return await look(self._store, place, claimer)
+    async def _look(
+        self, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
+    ) -> tuple[Named | None, Recalled | None]:
+        """What a plain look can say of the window, and whether it may be claimed from memory."""
+        if recalled is not None:
+            if self._store.claim_looks and not self._inline:
+                return None, recalled
+            seen = await self._store.glance(peek_remembered(recalled, claimer))
+            if seen is not None:
+                return (None, recalled) if isinstance(seen, Untouched) else (seen, None)
+        named = raise_if_refused(await self._store.glance(peek_window(declared, window, claimer)))
+        if named is not None:
+            self._memory.keep(named.known, declared)
+        return named, None
+
+    async def _take(
+        self, claiming: Claiming, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
+    ) -> Named:
+        named = None
+        if recalled is not None:
+            named = await claiming.claim_at_once(claim_remembered(recalled, claimer))
+            if named is None:
+                named, _ = await self._look(None, declared, window, claimer)
+        if named is None:
+            named = await claiming.claim(take_window(declared, window, claimer), held_of)
+            self._memory.keep(named.known, declared)
+        return named
 
     def catch_up(self, *, scope: str | None = None) -> Awaited[list[Completed]]:
         """Work what is owed, oldest first, by the job's catch-up policy: as `duly.Job.catch_up`."""
@@ -228,6 +243,9 @@ class Job(Generic[Tx]):
             )
             await self._store.write(failure)
         except DulyError as e:
+            if isinstance(e, ClaimLost) and await self._store.read(has_completed(claim)):
+                error.add_note("duly: it came after the commit: the run is complete")
+                return
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
 
     async def _roster(self, scope: str | None) -> list[str]:

@@ -13,11 +13,12 @@ from duly.ledger import contracts
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer
+from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.schedule.keys import RunKey, parse_key
 from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in_async
 from duly.store.sqlite import ledger_path
-from duly.work.aio.attempt import Claiming, Patience, held_of, look
+from duly.work.aio.attempt import Claiming, Patience, held_of
 from duly.work.aio.awaited import Awaited
 from duly.work.aio.claim import Claim
 from duly.work.aio.job import Job
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import aiosqlite
     import psycopg
 
+    from duly.ledger.named import Named
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.protocol import AsyncStore
@@ -141,14 +143,11 @@ class Ledger(Generic[Tx]):
         pulse = Pulse(self._store, trigger="call", payload=payload)
         claim = None
         try:
-            place = self._memory.place_of(run.declared, run.window)
-            named = None if place is None else await look(self._store, place, pulse.claimer)
+            named = await self._from_memory(run, pulse.claimer)
             if named is None:
                 async with Claiming(self._store) as claiming:
-                    named = None if place is None else await claiming.from_memory(place, pulse.claimer)
-                    if named is None:
-                        named = await claiming.claim(run.take(pulse.claimer), held_of)
-                        self._memory.keep(named.known, run.declared)
+                    named = await claiming.claim(run.take(pulse.claimer), held_of)
+                self._memory.keep(named.known, run.declared)
             answer = named.answer
             if isinstance(answer, (Refused, Misuse)):
                 raise answer
@@ -160,6 +159,17 @@ class Ledger(Generic[Tx]):
         finally:
             if claim is None:
                 pulse.stop()
+
+    async def _from_memory(self, run: Wanted, claimer: Claimer) -> Named | None:
+        recalled = self._memory.recall(run.declared, run.window)
+        if recalled is None:
+            return None
+        if not self._store.claim_looks:
+            seen = await self._store.glance(peek_remembered(recalled, claimer))
+            if not isinstance(seen, Untouched):
+                return seen
+        async with Claiming(self._store) as claiming:
+            return await claiming.claim_at_once(claim_remembered(recalled, claimer))
 
     async def close(self) -> None:
         """Close the connections that are free."""

@@ -45,7 +45,8 @@ class Run(RunFacts, Generic[Tx]):
 
     @property
     def tx(self) -> Awaited[Tx]:
-        """The run's transaction, begun when it is first awaited. It commits with the completion, or not at all.
+        """The run's transaction: begun when it is first awaited, on PostgreSQL with its first statement, which then raises
+        what this does. It commits with the completion, or not at all.
 
         Raises `LedgerBusy` when its turn does not come. Commit, rollback, close and `async with` are refused.
         """
