@@ -206,6 +206,23 @@ def test_nor_one_whose_job_has_other_policies_since(book: Book, overlap: int) ->
     assert claim(book, at) is None
 
 
+def test_nor_one_of_a_job_that_has_come_to_an_older_state_by_another_way(book: Book) -> None:
+    """A ledger may be restored, and edited after that: how often a job changed says nothing."""
+    book.job()
+    at = place(book)
+    for lease in (120_000_000, 60_000_000):
+        book.write(declare(Declaration("export", "", daily("UTC"), {"lease": lease}, "dev@example")))
+
+    assert claim(book, at) is None
+
+
+def test_two_jobs_are_never_in_the_same_state(book: Book) -> None:
+    book.job()
+    book.job("report")
+
+    assert len(set(book.rows("select edition from duly_job"))) == 2
+
+
 def test_nor_a_completed_one_of_a_job_that_is_another_since(book: Book) -> None:
     """The answer may be another: its schedule may have been replaced."""
     book.job()

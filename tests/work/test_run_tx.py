@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -548,3 +549,81 @@ def test_a_rival_of_a_run_that_holds_the_ledger_is_told_so_at_once(bank: Bank) -
     credit.run("2026-09-13")
 
     assert [type(answer) for answer in answers] == [duly.Busy, duly.Busy]
+
+
+def test_a_cursor_that_is_read_by_half_and_kept_does_not_keep_the_ledger_in_the_past(bank: Bank) -> None:
+    kept: list[object] = []
+
+    def effect(run: duly.Run[sqlite3.Connection]) -> None:
+        add_ten(run.tx)
+        cursor = run.tx.execute("select 1 union select 2")
+        cursor.fetchone()
+        kept.append(cursor)
+
+    credit = job(bank, effect)
+    credit.run("2026-09-12")
+    bank.amend("update duly_job set owner = 'data-team'")  # somebody else writes meanwhile
+
+    assert credit.run("2026-09-13") == duly.Completed("credit:2026-09-13[UTC]", 1)
+    assert bank.rows("pragma wal_checkpoint(truncate)")[0][0] == 0  # nobody reads an old state
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_rows_that_come_when_the_run_is_over_are_not_written(bank: Bank, fails: bool) -> None:
+    """`executemany` in another thread asks for each of its rows."""
+    begun, over = threading.Event(), threading.Event()
+    ended: list[Exception] = []
+
+    def rows() -> Iterator[tuple[str]]:
+        yield ("early",)
+        begun.set()
+        over.wait(10)
+        yield ("late",)
+
+    def write(tx: sqlite3.Connection) -> None:
+        try:
+            tx.executemany("insert into export values (?)", rows())
+        except Exception as e:
+            ended.append(e)
+
+    def effect(run: duly.Run[sqlite3.Connection]) -> None:
+        threads.append(threading.Thread(target=write, args=(run.tx,)))
+        threads[0].start()
+        begun.wait(10)
+        if fails:
+            raise LookupError
+
+    threads: list[threading.Thread] = []
+    try:
+        job(bank, effect).run("2026-09-13")
+    except LookupError:
+        assert fails
+    over.set()
+    threads[0].join()
+
+    assert [type(e) for e in ended] == [duly.TransactionOwned]
+    assert bank.rows("select day from export where day = 'late'") == []
+
+
+@pytest.mark.parametrize("kind", ["table duly_run (a)", "view duly_run as select 1", "table DULY_ATTEMPT as select 1"])
+def test_nothing_temporary_may_stand_before_the_ledgers_own_tables(bank: Bank, kind: str) -> None:
+    def effect(run: duly.Run[sqlite3.Connection]) -> None:
+        with pytest.raises(duly.TransactionOwned):
+            run.tx.execute(f"create temp {kind}")
+        run.tx.execute("create temp table mine (a)")
+        add_ten(run.tx)
+
+    assert job(bank, effect).run("2026-09-13")
+    assert (bank.units, bank.completed) == (10, 1)
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_a_ledger_that_was_replaced_is_noticed_by_its_next_run(bank: Bank, tmp_path: Path, inline: bool) -> None:
+    credit = bank.daily_credit(inline=inline)
+    credit.run("2026-09-12")
+    for file in ("bank.db", "bank.db-wal", "bank.db-shm"):
+        os.rename(tmp_path / file, tmp_path / f"old-{file}")
+    Bank(Path(bank.path))
+
+    with pytest.raises(duly.LedgerUnavailable, match="deleted or replaced"):
+        credit.run("2026-09-13")

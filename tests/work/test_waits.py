@@ -6,6 +6,7 @@ A wait is what a distant database costs. `run.tx` says BEGIN together with the f
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, TypeAlias
@@ -317,7 +318,7 @@ def test_a_transaction_that_a_foreign_cursor_ended_before_any_of_ours_began_is_n
     assert (units(url), outcomes(url)) == (0, ["failed"])
 
 
-def test_what_a_foreign_cursor_writes_between_two_runs_is_not_the_next_runs(url: str) -> None:
+def test_a_foreign_cursor_writes_nothing_between_two_runs(url: str) -> None:
     kept: list[Tx] = []
 
     def keep(run: duly.Run[Tx]) -> None:
@@ -327,7 +328,8 @@ def test_what_a_foreign_cursor_writes_between_two_runs_is_not_the_next_runs(url:
     job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(keep)
     job.run("2026-10-01")
 
-    psycopg.Cursor(kept[0]).execute(ADD)
+    with pytest.raises(duly.TransactionOwned):
+        psycopg.Cursor(kept[0]).execute(ADD)
     job.run("2026-10-02")
 
     assert (units(url), outcomes(url)) == (0, ["completed", "completed"])
@@ -374,6 +376,101 @@ def test_a_transaction_that_was_read_and_not_used_completes(url: str) -> None:
     job.run("2026-10-01")
 
     assert outcomes(url) == ["completed"]
+
+
+def test_of_two_tasks_that_use_it_at_once_first_one_begins_it(url: str) -> None:
+    async def story() -> None:
+        async with duly.aio.postgres(url) as ledger:
+
+            @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
+            async def credit(run: duly.aio.Run[AsyncTx]) -> None:
+                tx = await run.tx
+                await asyncio.gather(tx.execute(ADD), tx.execute(ADD), tx.execute(ADD))
+
+            await credit.run("2026-10-01")
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+    assert (units(url), outcomes(url)) == (30, ["completed"])
+
+
+def test_a_run_that_is_cancelled_at_its_first_statement_leaves_nothing_open(url: str) -> None:
+    async def story() -> None:
+        async with duly.aio.postgres(url) as ledger:
+
+            @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)
+            async def credit(run: duly.aio.Run[AsyncTx]) -> None:
+                tx = await run.tx
+                first = asyncio.ensure_future(tx.execute("select pg_sleep(600)"))
+                await asyncio.sleep(0)
+                first.cancel()
+                await first
+
+            with pytest.raises(asyncio.CancelledError):
+                await credit.run("2026-10-01")
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+    assert outcomes(url) == ["failed"]
+
+
+class Late(Exception):
+    """What a handler of a signal raises."""
+
+
+def test_an_exception_out_of_a_signals_handler_costs_its_run_and_no_other(url: str) -> None:
+    """It comes in the midst of a statement: the connection is not to be used again."""
+
+    def alarm(*_: object) -> None:
+        raise Late
+
+    def work(run: duly.Run[Tx]) -> None:
+        run.tx.execute(ADD)
+        if run.label == "2026-10-01":
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            run.tx.execute("select pg_sleep(600)")
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)(work)
+    before = signal.signal(signal.SIGALRM, alarm)
+    try:
+        with pytest.raises(Late):
+            job.run("2026-10-01")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+    assert outcomes(url) == ["failed"]
+    assert job.run("2026-10-02") == duly.Completed("credit:2026-10-02[UTC]", 1)
+    assert units(url) == 10
+
+
+def test_a_chain_of_transactions_behind_dulys_back_is_noticed_whoever_began_them(url: str) -> None:
+    def sneak(run: duly.Run[Tx]) -> None:
+        with run.tx.cursor().copy("copy balance from stdin") as copy:
+            copy.write_row((0,))
+        psycopg.Cursor(run.tx).execute("commit and chain")
+        psycopg.Cursor(run.tx).execute(ADD)
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(sneak)
+
+    with pytest.raises(duly.TransactionOwned):
+        job.run("2026-10-01")
+
+    assert outcomes(url) == ["failed"]
+
+
+def test_what_a_run_makes_of_rows_is_not_what_the_next_one_gets(url: str) -> None:
+    seen: list[object] = []
+
+    def work(run: duly.Run[Tx]) -> None:
+        seen.append(run.tx.execute("select 1 as one").fetchone())
+        run.tx.row_factory = psycopg.rows.dict_row
+
+    job = duly.postgres(url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(work)
+    job.run("2026-10-01")
+    job.run("2026-10-02")
+
+    assert seen == [(1,), (1,)]
 
 
 def test_a_task_that_outlives_its_run_writes_into_no_other(url: str) -> None:

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, TypeVar, cast
 
@@ -129,6 +129,16 @@ def together(connection: psycopg.Connection[Any]) -> Iterator[None]:
     with psycopg.Connection.pipeline(connection) as pipeline:
         pipeline.__class__ = _Pipeline
         yield
+
+
+def give_up(connection: psycopg.Connection[Any]) -> None:
+    """Roll back what is open on a connection. One that is in the midst of a statement cannot: it is closed at the driver."""
+    if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
+        with suppress(psycopg.Error):  # the server would go on with it, and hold what it has locked
+            connection.cancel_safe(timeout=CANCEL_SECONDS)
+        psycopg.Connection.close(connection)
+    elif not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE:
+        psycopg.Cursor(connection).execute("rollback")
 
 
 def is_usable(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
@@ -295,6 +305,7 @@ class Past:
 
 FATE: LiteralString = "select pg_xact_status(%s::xid8), pg_postmaster_start_time()::text"
 LOOK_AGAIN_SECONDS = 0.05
+CANCEL_SECONDS = 2.0
 
 ROLLED_BACK = "the connection was lost at the commit, and the transaction was rolled back; try the whole of it again"
 NOT_KNOWN = (
@@ -458,6 +469,9 @@ class PostgresStore:
             if leaves_claim_open(e):
                 return None
             raise translated(e, name=self.path) from e
+        except BaseException:  # raised by a handler of a signal, while the server goes on with the claim
+            give_up(self.session.connection)
+            raise
         finally:
             claim.close()
 
@@ -471,8 +485,7 @@ class PostgresStore:
                 began = begun(cursor, self.past, before) if writes else None
                 result = drive(operation, session.answers)
             except BaseException:
-                if not connection.broken:
-                    connection.execute("rollback")
+                give_up(connection)
                 raise
             if began is not None:
                 commit(psycopg.Cursor(connection), self.past, began, durable=durable)

@@ -440,8 +440,7 @@ class Session:
             self.connection = connect(store.path, seconds=store.busy_seconds)
         except sqlite3.Error as e:
             raise translated(e, path=store.path) from e
-        opened = os.stat(store.path)
-        self._file = (opened.st_dev, opened.st_ino)
+        self._file = file_at(store.path)
         self.lock = WriterLock(store.path)
         self.answers = Answers(self.connection, store.path, clock_by_hand=store.clock_by_hand)
 
@@ -487,7 +486,7 @@ class Session:
         connection = answers.connection
         begin(connection, self.lock, path=self._path, seconds=seconds)
         try:
-            self._refuse_moved()
+            refuse_moved(self._path, self._file)
             refuse_newer(connection)
             result = drive(operation, answers)
             commit(connection, seconds=seconds)
@@ -507,14 +506,24 @@ class Session:
         finally:
             execute("pragma synchronous = full")
 
-    def _refuse_moved(self) -> None:
-        """A commit into a file that was deleted, or has another in its place, would be a commit that nobody sees."""
-        try:
-            here = os.stat(self._path)
-        except OSError:
-            here = None
-        if here is None or (here.st_dev, here.st_ino) != self._file:
-            raise LedgerUnavailable(f"the ledger {self._path} was deleted or replaced while it was open")
+
+def file_at(path: str) -> tuple[int, int]:
+    """Which file stands at a path."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def refuse_moved(path: str, opened: tuple[int, int]) -> None:
+    """A commit into a file that was deleted, or has another in its place, would be a commit that nobody sees.
+
+    Raises `LedgerUnavailable`.
+    """
+    try:
+        here = file_at(path)
+    except OSError:
+        here = None
+    if here != opened:
+        raise LedgerUnavailable(f"the ledger {path} was deleted or replaced while it was open")
 
 
 def _read(operation: Operation[T], answers: Answers, seconds: float) -> T:

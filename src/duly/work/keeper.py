@@ -55,7 +55,8 @@ class LeaseKeeper:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="duly-lease-keeper", daemon=True)
                 self._thread.start()
-            elif kept.renew_at < self._looks_at:  # to wake it for every short run would cost more than the run
+            elif self._store.clock_by_hand or kept.renew_at < self._looks_at:
+                # Else it looks in time by itself: to wake it for every short run would cost more than the run.
                 self._changed.notify()
 
     def drop(self, claim: Claim) -> None:

@@ -61,7 +61,8 @@ create table duly.job (
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       bigint,                    -- the schedule version in force; null: never scheduled
-    edition       bigint not null default 1, -- rises with each change of this row: who remembers it can tell
+    -- Another with each change of this row: who remembers it can tell, also in another ledger, or one that was restored.
+    edition       bigint not null default (random() * 9007199254740991)::bigint,
     created_at    bigint not null
 );
 
@@ -70,7 +71,7 @@ create function duly.job_changed() returns trigger
     set search_path = pg_catalog, pg_temp
     as $$
 begin
-    new.edition := old.edition + 1;
+    new.edition := (random() * 9007199254740991)::bigint;
     return new;
 end $$;
 
@@ -383,8 +384,10 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'duly: a claim is made at READ COMMITTED' using errcode = 'object_not_in_prerequisite_state';
     end if;
-    perform set_config('lock_timeout', $1, true), set_config('synchronous_commit', $2, true),
-            pg_advisory_xact_lock_shared(1685417081);
+    perform set_config('lock_timeout', $1, true), pg_advisory_xact_lock_shared(1685417081);
+    if $2 = 'off' then  -- else as the database has it
+        perform set_config('synchronous_commit', 'off', true);
+    end if;
     perform l.id
       from duly.line l
      where l.id = $9 and not exists (select 1 from duly.run where series = $6 and nominal = $7)

@@ -61,13 +61,13 @@ create table duly_job (
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       integer,                    -- the schedule version in force; null: never scheduled
-    edition       integer not null default 1, -- rises with each change of this row: who remembers it can tell
+    edition       integer not null default (random()), -- another with each change of this row: who remembers it can tell
     created_at    integer not null
 );
 
 create trigger duly_job_changed after update on duly_job when new.edition = old.edition
 begin
-    update duly_job set edition = edition + 1 where id = new.id;
+    update duly_job set edition = random() where id = new.id;
 end;
 
 create table duly_version (

@@ -34,6 +34,7 @@ from duly.store.postgres import (
     begun_of,
     commit,
     completion_of,
+    give_up,
     is_refusal,
     millis,
     settle,
@@ -68,10 +69,16 @@ class OwnedCursor(psycopg.Cursor[Any]):
         _owner(self).check(query)
         super().executemany(query, params_seq, **kwargs)
 
-    def stream(self, query: Any, params: Any = None, **kwargs: Any) -> Any:
-        _owner(self).check(query)
-        _owner(self).begin()  # row by row it would be in the way of what is sent together
-        return super().stream(query, params, **kwargs)
+    def stream(self, query: Any, params: Any = None, **kwargs: Any) -> Iterator[Any]:
+        connection = _owner(self)
+        connection.check(query)
+        connection.begin()
+        try:
+            yield from super().stream(query, params, **kwargs)
+        finally:
+            # What is sent together next would come row by row too (libpq leaves that mode at a query that is sent alone).
+            if connection.info.transaction_status == TransactionStatus.INTRANS:
+                psycopg.Cursor(connection).execute("")
 
 
 def _owner(cursor: OwnedCursor) -> OwnedConnection:
@@ -123,11 +130,19 @@ class Ours:
             self._says_begin = False
 
     def _start_query(self: Any) -> Any:  # what every cursor of psycopg, copy and transaction() do first
-        if self._is_idle:
-            self._begins += 1
+        if not self._is_idle:
+            return
+        self._begins += 1
         if self._says_begin:
-            return iter(())
-        return super()._start_query()  # type: ignore[misc]  # every connection of psycopg has it
+            return
+        # A cursor that is not ours comes first: psycopg says BEGIN for it, and waits.
+        if not self._open or self._owner_pid != os.getpid():
+            raise TransactionOwned("this run is over, or another process's: nothing can be written through its run.tx")
+        before = self._past.mark()
+        yield from super()._start_query()  # type: ignore[misc]  # every connection of psycopg has it
+        if self._pipeline is None:
+            seen = yield from self._exec_command(f"select * from duly.begun('{millis(self._busy_seconds)}')")
+            self._know([[str(seen.get_value(0, column), "ascii") for column in range(seen.nfields)]], before)
 
     def _know(self, rows: list[Any], before: Mark) -> None:
         self._begun = begun_of(rows, self._past, before)
@@ -140,6 +155,10 @@ class OwnedConnection(Ours, psycopg.Connection[Any]):
         super().__init__(*args, **kwargs)
         self._isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # explicitly: a role's default may be otherwise
         self._first = threading.Lock()  # held while the transaction begins
+
+    def give_back(self) -> None:
+        super().give_back()
+        self.row_factory, self.cursor_factory = psycopg.rows.tuple_row, OwnedCursor  # whatever the run set
 
     def begin(self) -> None:
         """Begin the run's transaction now, if it is not begun yet: where more follows than one statement."""
@@ -341,9 +360,10 @@ class OwnedTransaction:
         if self._connection._owner_pid != os.getpid():  # a fork has the connection too, and not the transaction
             return
         self._connection.give_back()
-        usable = not self._connection.closed and not self._connection.broken
-        if usable and self._connection.info.transaction_status != TransactionStatus.IDLE:
-            self._ours("rollback")
+        try:
+            give_up(self._connection)
+        except psycopg.Error as e:
+            raise translated(e, name=self._name) from e
 
     def close(self) -> None:
         """Close the connection."""

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost, TransactionOwned
 from duly.ledger.ask import drive, drive_async
@@ -51,10 +52,15 @@ class OwnedCursor(psycopg.AsyncCursor[Any]):
         await super().executemany(query, params_seq, **kwargs)
 
     async def stream(self, query: Any, params: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
-        _owner(self).check(query)
-        await _owner(self).begin()  # row by row it would be in the way of what is sent together
-        async for row in super().stream(query, params, **kwargs):
-            yield row
+        connection = _owner(self)
+        connection.check(query)
+        await connection.begin()
+        try:
+            async for row in super().stream(query, params, **kwargs):
+                yield row
+        finally:  # as in `postgres`
+            if connection.info.transaction_status == TransactionStatus.INTRANS:
+                await psycopg.AsyncCursor(connection).execute("")
 
 
 def _owner(cursor: OwnedCursor) -> OwnedConnection:

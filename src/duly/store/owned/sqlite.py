@@ -11,22 +11,29 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from threading import get_ident
+from weakref import WeakSet
 
 from duly.errors import TransactionOwned
 from duly.ledger.ask import drive
 from duly.store.lock import WriterLock
-from duly.store.sqlite import Answers, begin, commit, connect, refuse_newer, translated
+from duly.store.sqlite import Answers, begin, commit, connect, file_at, refuse_moved, refuse_newer, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, NoReturn, TypeVar
 
     from duly.ledger.ask import Operation
     from duly.store.sqlite import SqliteStore
 
     T = TypeVar("T")
+
+
+_MAKING_TEMPORARY = frozenset(
+    (sqlite3.SQLITE_CREATE_TEMP_TABLE, sqlite3.SQLITE_CREATE_TEMP_VIEW, sqlite3.SQLITE_CREATE_TEMP_TRIGGER)
+)
 
 
 class OwnedCursor(sqlite3.Cursor):
@@ -40,11 +47,17 @@ class OwnedCursor(sqlite3.Cursor):
             raise _explained(e) from e
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> OwnedCursor:
-        self.connection.check_open()  # type: ignore[attr-defined]  # it is an OwnedConnection
         try:
-            return super().executemany(sql, parameters)
+            return super().executemany(sql, self._checked(parameters))
         except sqlite3.DatabaseError as e:
             raise _explained(e) from e
+
+    def _checked(self, parameters: Iterable[Any]) -> Iterator[Any]:
+        """The same, as long as the run's transaction is open: an iterator may outlive it."""
+        self.connection.check_open()  # type: ignore[attr-defined]  # it is an OwnedConnection
+        for each in parameters:
+            self.connection.check_open()  # type: ignore[attr-defined]
+            yield each
 
     def executescript(self, sql_script: str, /) -> NoReturn:
         raise TransactionOwned("executescript commits first; execute the statements one by one: duly commits them")
@@ -66,6 +79,7 @@ class OwnedConnection(sqlite3.Connection):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._prepared: dict[str, Any] = {}
+        self._cursors: WeakSet[sqlite3.Cursor] = WeakSet()
 
     @property
     def _ours(self) -> bool:
@@ -92,10 +106,12 @@ class OwnedConnection(sqlite3.Connection):
             raise TransactionOwned("the run's transaction has ended by an error; nothing of it is kept. Stop")
 
     def cursor(self, factory: Any = OwnedCursor) -> Any:
-        return super().cursor(OwnedCursor if factory in (None, sqlite3.Cursor) else factory)
+        cursor = super().cursor(OwnedCursor if factory in (None, sqlite3.Cursor) else factory)
+        self._cursors.add(cursor)
+        return cursor
 
     def execute(self, sql: str, parameters: Any = (), /) -> OwnedCursor:
-        cursor: OwnedCursor = super().cursor(OwnedCursor)
+        cursor: OwnedCursor = self.cursor()
         return cursor.execute(sql, parameters)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> OwnedCursor:
@@ -118,6 +134,13 @@ class OwnedConnection(sqlite3.Connection):
             raise TransactionOwned
         self._prepared.clear()
         super().close()
+
+    def close_cursors(self) -> None:
+        """Let go of what the run has read by half: it would keep the connection in the past, and the WAL from ending."""
+        for cursor in list(self._cursors):
+            with suppress(sqlite3.ProgrammingError):  # another thread is in the midst of it
+                cursor.close()
+        self._cursors.clear()
 
     @property
     def autocommit(self) -> bool | int:  # from Python 3.12 on
@@ -145,18 +168,21 @@ class OwnedTransaction:
         assert isinstance(connection, OwnedConnection)
         self._connection = connection
         connection._pid = os.getpid()
+        self._file = file_at(store.path)
         # A run that failed may have left the connection in any state (`pragma query_only`, a progress handler): how it ended
         # is written down on another, and the next run gets a new one.
         self.is_spent = False
         sqlite3.Connection.set_authorizer(self._connection, self._authorize)
         self._answers = Answers(self._connection, store.path, clock_by_hand=store.clock_by_hand)
 
-    def _authorize(self, action: int, *_: str | None) -> int:
+    def _authorize(self, action: int, *names: str | None) -> int:
         connection = self._connection
         if connection._ours:
             return sqlite3.SQLITE_OK
         # Also for cursors that are not ours: outside of the run's transaction a statement would commit by itself.
         inside = connection._open and connection.in_transaction and connection._pid == os.getpid()
+        if action in _MAKING_TEMPORARY and any(name is not None and name.lower().startswith("duly_") for name in names):
+            return sqlite3.SQLITE_DENY  # it would stand before the ledger's own table
         return sqlite3.SQLITE_OK if inside and action != sqlite3.SQLITE_TRANSACTION else sqlite3.SQLITE_DENY
 
     def lend(self, operation: Operation[T], act: Callable[[Operation[T], Answers, float], T], seconds: float) -> T:
@@ -186,6 +212,7 @@ class OwnedTransaction:
         connection._lifted_by, connection._open = get_ident(), True
         try:
             begin(connection, self._lock, path=self._path, seconds=self._busy_seconds)
+            refuse_moved(self._path, self._file)
             refuse_newer(connection)
         except BaseException as e:
             self.abandon()
@@ -239,6 +266,7 @@ class OwnedTransaction:
         self.is_spent = self.is_spent or connection._open
         try:
             connection.set_progress_handler(None, 0)  # it could stop the rollback too
+            connection.close_cursors()
             if connection.in_transaction:
                 sqlite3.Connection.rollback(connection)
         finally:
