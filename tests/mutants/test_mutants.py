@@ -147,32 +147,32 @@ MUTANTS = (
     Mutant(
         "a claim from memory does not look whether the job is what it was",
         (Fault(MEMORY, "exists (select 1 from duly_job where id = :job and edition = :edition)\n   and :due", ":due"),),
-        (REMEMBERED + "nor_one_whose_job_has_other_policies_since",),
+        (REMEMBERED + "nor_one_whose_job_has_other_policies_since[sqlite-0]",),
     ),
     Mutant(
         "a change of a job's row leaves its edition as it was",
         (Fault(TRIGGER, "set edition = random() where", "set edition = edition where"),),
-        (REMEMBERED + "nor_one_whose_job_has_other_policies_since",),
+        (REMEMBERED + "nor_one_whose_job_has_other_policies_since[sqlite-0]",),
     ),
     Mutant(
         "a claim from memory does not look whether its run is due",
         (Fault(MEMORY, "   and :due <= {now}\n", "   and :due = :due\n"),),
-        (REMEMBERED + "nor_one_that_is_not_due",),
+        (REMEMBERED + "nor_one_that_is_not_due[sqlite]",),
     ),
     Mutant(
         "a claim from memory does not look at skipped ranges",
         (Fault(MEMORY, "from_nominal <= :nominal and to_nominal > :nominal)", "from_nominal > to_nominal)"),),
-        (REMEMBERED + "nor_one_that_a_range_skips",),
+        (REMEMBERED + "nor_one_that_a_range_skips[sqlite]",),
     ),
     Mutant(
         "a claim from memory takes a line that is held",
         (Fault(MEMORY, "   and (:overlap = 1 or exists (\n", "   and (1 = 1 or exists (\n"),),
-        (REMEMBERED + "nor_one_whose_line_is_held",),
+        (REMEMBERED + "nor_one_whose_line_is_held[sqlite]",),
     ),
     Mutant(
         "a claim from memory notes itself on a line that is held",
         (Fault(MEMORY, "r.revision = duly_line.holder_revision and r.state = 'running')", "r.state = 'asleep')"),),
-        (REMEMBERED + "nor_one_whose_line_is_held",),
+        (REMEMBERED + "nor_one_whose_line_is_held[sqlite]",),
     ),
     Mutant(
         "a claim from memory looks at its line without a lock",
@@ -183,17 +183,17 @@ MUTANTS = (
     Mutant(
         "a duplicate is told of a job that is another since",
         (Fault(MEMORY, "if sight.is_same and sight.state", "if sight.state"),),
-        (REMEMBERED + "nor_a_completed_one_of_a_job_that_is_another_since",),
+        (REMEMBERED + "nor_a_completed_one_of_a_job_that_is_another_since[sqlite]",),
     ),
     Mutant(
         "from memory a payload is not compared",
         (Fault(MEMORY, "sight.state == states.COMPLETED and not differs", "sight.state == states.COMPLETED"),),
-        (REMEMBERED + "nor_one_that_was_completed_with_another_payload",),
+        (REMEMBERED + "nor_one_that_was_completed_with_another_payload[sqlite]",),
     ),
     Mutant(
         "an attempt does not recognise its own claim",
         (Fault(TAKE, "seen.state == states.RUNNING and seen.attempt_id == claimer.attempt_id:", "False:"),),
-        (REMEMBERED + "the_same_attempt_is_told_its_claim_again",),
+        (REMEMBERED + "the_same_attempt_is_told_its_claim_again[sqlite]",),
     ),
     Mutant(
         "a duplicate takes a lock",
