@@ -199,9 +199,9 @@ MUTANTS = (
         "a duplicate takes a lock",
         (
             Fault(
-                "store/postgres_sql.py",
-                '"and not exists (select 1 from duly.run where series = :series and nominal = :nominal)"',
-                '""',
+                "store/migrations/0001_ledger.postgres.sql",
+                "and not exists (select 1 from duly.run where series = $6 and nominal = $7) for key share",
+                "for key share",
             ),
         ),
         (WAITS + "a_duplicate_takes_no_lock_and_has_nothing_to_commit",),
