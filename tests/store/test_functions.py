@@ -27,7 +27,6 @@ from duly.store.migrations import POSTGRES, steps
 from duly.store.postgres import (
     CLAIM_AT_ONCE,
     COMPLETE_AT_ONCE,
-    SEEN,
     Begun,
     Mark,
     PostgresStore,
@@ -92,7 +91,10 @@ def test_it_locks_the_line_first_and_throws_the_row_away() -> None:
 
 def test_what_begins_a_transaction_takes_the_same_lock_and_looks_at_the_same(book: PostgresBook) -> None:
     with psycopg.connect(book.path) as connection:
-        looked = connection.execute(SEEN).fetchall()
+        looked = connection.execute(
+            "select value, pg_current_xact_id()::text, (select value from duly.meta where name = 'epoch'), "
+            "pg_postmaster_start_time()::text from duly.meta where name = 'min_writer'"
+        ).fetchall()
         begun = connection.execute("select * from duly.begun('1234')").fetchall()
         timeout = connection.execute("show lock_timeout").fetchone()
         locks = connection.execute(

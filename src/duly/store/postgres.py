@@ -20,7 +20,7 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import CommitUnknown, Conflict, DulyError, LedgerTooNew, LedgerUnavailable, LedgerWentBack
 from duly.ledger.ask import Ask, Statement, ask_together, conclude, drive
-from duly.store import BUSY_SECONDS, SCHEMA, VERSION_LOCK, refuse_other_versions
+from duly.store import BUSY_SECONDS, SCHEMA, refuse_other_versions
 from duly.store.postgres_sql import as_pyformat, clock_sql, spell
 from duly.store.sqlstate import leaves_open, meaning_of
 
@@ -96,15 +96,6 @@ def trusted(sql: str) -> LiteralString:
     return cast(LiteralString, sql)  # type: ignore[redundant-cast]  # to mypy LiteralString is str; to others it is not
 
 
-# The end of what begins a transaction that writes. A ledger may be migrated under a running process: the lock is taken first,
-# so that the look is after it. The id of the transaction tells what became of it where the reply to its COMMIT is lost.
-SEEN = (
-    "select value, pg_current_xact_id()::text, (select value from duly.meta where name = 'epoch'), "
-    "pg_postmaster_start_time()::text from duly.meta where name = 'min_writer'"
-)
-_BEGUN = f"select pg_advisory_xact_lock_shared({VERSION_LOCK}); {SEEN}"
-
-
 def exit_by_sync(pipeline: Any) -> Any:
     """How a pipeline of psycopg ends, but for the flush that it asks for after its Sync: PostgreSQL (15) takes that for a sign
     of life, and the transaction is never idle to it again (`idle_in_transaction_session_timeout`).
@@ -168,13 +159,18 @@ def beginning(busy_seconds: float, *, durable: bool = True) -> str:
 
     Set explicitly: a role's defaults may be otherwise. Without `durable` the commit is not flushed.
     """
-    begin = f"begin isolation level read committed; set local lock_timeout = {millis(busy_seconds)}"
-    return f"{begin}; {_BEGUN}" if durable else f"{begin}; set local synchronous_commit = off; {_BEGUN}"
+    unflushed = "" if durable else "set local synchronous_commit = off; "
+    return f"{BEGIN}; {unflushed}{begun_sql(busy_seconds)}"
 
 
-# The same in one statement that can be sent together with what follows it.
 BEGIN: LiteralString = "begin isolation level read committed"
 BEGUN: LiteralString = "select * from duly.begun(%s)"
+
+
+def begun_sql(busy_seconds: float) -> str:
+    """`BEGUN` as a text by itself, for who sends it as one of several or through another driver."""
+    return f"select * from duly.begun('{millis(busy_seconds)}')"
+
 
 # Groups of statements that the database holds as one function, by their names: a wait for all of them, and one statement to
 # be sent. A test sees to it that they are the same, word for word.

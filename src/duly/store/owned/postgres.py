@@ -32,6 +32,7 @@ from duly.store.postgres import (
     Mark,
     Past,
     begun_of,
+    begun_sql,
     commit,
     completion_of,
     give_up,
@@ -40,7 +41,6 @@ from duly.store.postgres import (
     settle,
     together,
     translated,
-    trusted,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Ours:
         before = self._past.mark()
         yield from super()._start_query()  # type: ignore[misc]  # every connection of psycopg has it
         if self._pipeline is None:
-            seen = yield from self._exec_command(f"select * from duly.begun('{millis(self._busy_seconds)}')")
+            seen = yield from self._exec_command(begun_sql(self._busy_seconds))
             self._know([[str(seen.get_value(0, column), "ascii") for column in range(seen.nfields)]], before)
 
     def _know(self, rows: list[Any], before: Mark) -> None:
@@ -368,13 +368,6 @@ class OwnedTransaction:
     def close(self) -> None:
         """Close the connection."""
         psycopg.Connection.close(self._connection)
-
-    def _ours(self, statement: str) -> psycopg.Cursor[Any]:
-        """A statement of duly's own, which no cursor class looks at."""
-        try:
-            return self._cursor().execute(trusted(statement))
-        except psycopg.Error as e:
-            raise translated(e, name=self._name) from e
 
     def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
         # A run's row factory is none of our rows' business.

@@ -11,7 +11,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from duly.errors import Conflict, LedgerBusy, Misuse
-from duly.store import VERSION_LOCK
 from duly.store.lock import WriterLock
 from duly.store.owned.words import ends_transaction, statement_ends_transaction
 from duly.store.sqlstate import INTEGRITY, leaves_open, meaning_of
@@ -85,15 +84,11 @@ class PostgresTurn:
         pass
 
     def begin(self, driver: Any, fetch: Fetch) -> None:
-        from duly.store.postgres import SEEN, begun_of, millis
+        from duly.store.postgres import begun_of, begun_sql
 
         before = self._store.past.mark()
-        # A ledger may be migrated under a running process: the lock is taken first, so that the look is after it.
-        fetch(
-            f"select set_config('lock_timeout', '{millis(self._store.busy_seconds)}', true), "
-            f"pg_advisory_xact_lock_shared({VERSION_LOCK})"
-        )
-        self._begun = begun_of([tuple(fetch(SEEN))], self._store.past, before)
+        seen = fetch(begun_sql(self._store.busy_seconds))
+        self._begun = begun_of([tuple(seen)], self._store.past, before)
 
     def is_open(self, driver: Any) -> bool:
         if hasattr(driver, "is_in_transaction"):
