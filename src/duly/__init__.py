@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from duly.errors import Refused as Refused
     from duly.errors import RunBusy as RunBusy
     from duly.errors import RunFailed as RunFailed
+    from duly.errors import RunPaused as RunPaused
     from duly.errors import RunSkipped as RunSkipped
     from duly.errors import ScheduleChanged as ScheduleChanged
     from duly.errors import ScheduleError as ScheduleError
@@ -51,7 +52,9 @@ if TYPE_CHECKING:
     from duly.errors import WrongLedger as WrongLedger
     from duly.schedule.calendar import make_calendar as make_calendar
     from duly.schedule.catch_up import EACH as EACH
+    from duly.schedule.catch_up import FRESH as FRESH
     from duly.schedule.catch_up import LATEST as LATEST
+    from duly.schedule.catch_up import CatchUp as CatchUp
     from duly.schedule.spec import Schedule as Schedule
     from duly.schedule.spec import cron as cron
     from duly.schedule.spec import daily as daily
@@ -79,11 +82,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError LedgerBusy LedgerCorrupt LedgerTooNew LedgerUnavailable "
     "LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown PayloadConflict Refused "
-    "RunBusy RunFailed RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope "
+    "RunBusy RunFailed RunPaused RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope "
     "WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.schedule.calendar": "make_calendar",
-    "duly.schedule.catch_up": "EACH LATEST",
+    "duly.schedule.catch_up": "EACH FRESH LATEST CatchUp",
     "duly.schedule.spec": "Schedule cron daily every hourly monthly quarterly weekly yearly",
     "duly.work.claim": "Claim",
     "duly.work.job": "Job",

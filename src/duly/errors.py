@@ -43,6 +43,10 @@ class RunSkipped(Refused):
     """This run was skipped; `duly unskip` it if it is to run after all."""
 
 
+class RunPaused(Refused):
+    """The job is paused: nothing of it is started until somebody resumes it, or until its end."""
+
+
 class PayloadConflict(Refused):
     """This run was first claimed with another payload; nothing was executed."""
 

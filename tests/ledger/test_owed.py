@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duly.ledger import owed as opening
+from duly.ledger import policy as opening
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import Claim
 from duly.schedule.spec import daily, every

@@ -36,12 +36,14 @@ from duly.errors import (
     NotAllowed,
     OutcomeUnknown,
     RunFailed,
+    RunPaused,
     RunSkipped,
     ScheduleChanged,
     UnknownJob,
 )
 from duly.ledger import states
 from duly.ledger.address import key_of, scopes_of
+from duly.ledger.records import pause_words
 from duly.records import record, replace
 from duly.times import SECOND, instant_text
 from duly.work.child import Signals
@@ -169,10 +171,14 @@ class Pokes:
     def work_owed(self) -> tuple[int, str]:
         """Work what is owed; answers exec's code and the reason in a few words."""
         standings: list[tuple[int, str]] = []
+        paused = ""
         for declared in self._lines():
             poke = self._poke(declared)
             standing = poke.work_owed()
             self.reports.extend(poke.reports.values())
+            if poke.paused is not None:
+                paused = pause_words(poke.paused)
+                self.teller.paused(declared, paused)
             if standing is not None:
                 code, why = code_of_standing(standing)
                 standings.append((code, why))
@@ -182,6 +188,8 @@ class Pokes:
         if not self.reports and not standings:
             if self.signals.asked_to_end:
                 return 128 + self.signals.asked_to_end, f"signal {self.signals.asked_to_end}"
+            if paused:
+                return DONE, paused
             self.teller.nothing_owed(self.given.job)
         return code_of_poke(self.reports, standings)
 
@@ -210,7 +218,12 @@ class Pokes:
                     self.teller.adhoc(declared.job, adhoc)
                 glance = peek_adhoc(declared, adhoc, onlooker)
                 answer = poke.work_named(glance, lambda claimer: take_adhoc(declared, adhoc, claimer))
-        except (RunSkipped, RunFailed, OutcomeUnknown) as e:  # about this run; another scope's may well be free
+        except (
+            RunPaused,
+            RunSkipped,
+            RunFailed,
+            OutcomeUnknown,
+        ) as e:  # about this run; another scope's may well be free
             code, why = _code_of(e), str(e)
             self.teller.refused(e, code)
             return [(code, why)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
+from duly.cli.jobs_pause import add_pause, add_resume, run_pause, run_resume
 from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
-from duly.ledger.records import Job, Version
+from duly.ledger.records import Job, Version, pause_of, pause_words
 from duly.ledger.versions import Applied, apply
 from duly.schedule.keys import nominal_text
 from duly.times import duration_text
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show JOB, apply JOB another schedule"
+HELP = "the jobs of the ledger: list, show JOB, apply JOB another schedule, pause JOB, resume JOB"
 EXAMPLE = (
     "duly jobs show close-day\n"
     "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
@@ -31,7 +32,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply | pause | resume", required=True)
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
     showing.add_argument("job", metavar="JOB")
@@ -44,6 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reason(applying)
     applying.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     add_schedule(applying)
+    pausing = verbs.add_parser(
+        "pause",
+        help="start nothing of a job for a while",
+        description="Start nothing of a job, or of one scope, until it is resumed. What is running goes on; windows come "
+        "due all the same.",
+    )
+    add_pause(pausing)
+    resuming = verbs.add_parser(
+        "resume",
+        help="end a pause, and see what is owed",
+        description="End a pause. Of what it held back the catch-up policy keeps some; the rest is skipped as paused.",
+    )
+    add_resume(resuming)
     for each in (listing, showing, applying):
         add_format(each)
         add_ledger(each)
@@ -55,6 +69,10 @@ def run(args: argparse.Namespace) -> int:
             return _list(args)
         case "show":
             return _show(args)
+        case "pause":
+            return run_pause(args)
+        case "resume":
+            return run_resume(args)
     return _apply(args)
 
 
@@ -149,6 +167,7 @@ def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
     if seen.next_due is not None and known.version is not None:
         facts.append(["next due", when(seen.next_due, known.version.zone, time=args.time, now=now)])
     facts += _policies(known.job)
+    facts += [["paused", pause_words(pause)] for pause in [pause_of(known, now)] if pause is not None]
     if scopes:
         facts.append(["scopes", f"{', '.join(scopes)} ({known.job.roster})"])
     parts = [known.job.name, table(facts)]

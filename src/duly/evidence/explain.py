@@ -14,8 +14,8 @@ from duly.evidence.words import ago, span
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every, now, one
-from duly.ledger.owed import UNSETTLED_OF_LINE
-from duly.ledger.records import Run, RunId, Version
+from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next
+from duly.ledger.records import Run, RunId, Version, pause_of, pause_words
 from duly.ledger.spells import VERSIONS_OF, due_before, spells_of
 from duly.ledger.take import gone, look
 from duly.records import record
@@ -51,14 +51,15 @@ class SkippedRange:
 class Explanation:
     """All that is needed to explain one window at an instant. `in_the_way`: the key of a run that must end first.
 
-    `newer` is the key of the newest window that is due, where a catch-up policy works only that one.
+    `dropped`: why the next poke will skip it, if it will; `newest` is the key of a newer window that is due.
     """
 
     as_of: int
     window: Window
     versions: list[Version]
     history: History
-    newer: str | None
+    dropped: str | None
+    newest: str | None
     in_the_way: str | None
     skipped: SkippedRange | None
 
@@ -74,17 +75,16 @@ async def explain(addressed: Addressed) -> Explanation:
         window,
         await every(VERSIONS_OF, Version, job=known.job.id),
         await history(addressed),
-        await _newer(window, instant) if scheduled else None,
+        (await dropped_next(known, instant))(window.run),
+        await _newest(window, instant) if scheduled else None,
         await _in_the_way(window),
         await one(RANGE_OVER_WINDOW, SkippedRange, series=window.run.series, nominal=window.run.nominal),
     )
 
 
-async def _newer(window: Window, instant: int) -> str | None:
+async def _newest(window: Window, instant: int) -> str | None:
     known = window.known
     assert known.series is not None
-    if known.job.catch_up == "each" or window.run.series != known.series.id:
-        return None
     newest = next(due_before(await spells_of(known), instant), None)
     if newest is None or newest.due <= (window.due or 0):
         return None
@@ -256,16 +256,21 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
 
 def _of_owed(told: Explanation, at: Callable[[int], str]) -> list[str]:
     window, row = told.window, told.window.row
-    job, line = window.known.job, window.known.line
+    line = window.known.line
     grace = grace_text(window)
     said = [f"It is late: it has been due for longer than its grace, {grace}."] if window.verdict.late else []
     if row is None and line is not None and line.opened_until is not None:
         said.append(f"It has no row: of this job no window is open that ends after {at(line.opened_until)}.")
     if row is not None and row.retry_at is not None and row.retry_at > told.as_of:
         return [*said, f"So a poke takes it again from {at(row.retry_at)} on."]
-    if told.newer is not None and (row is None or row.asked_at is None):
-        policy = f"under catch-up {job.catch_up} only the newest is worked, {told.newer}"
-        return [*said, f"So the next poke skips it: {policy}."]
+    paused = pause_of(window.known, told.as_of)
+    if paused is not None:
+        return [*said, f"So nothing starts it: {window.key.job} is {pause_words(paused)}."]
+    if told.dropped is not None:
+        newest = (
+            f", {told.newest}" if told.newest is not None and told.dropped.endswith("a newer window was due") else ""
+        )
+        return [*said, f"So the next poke skips it: {told.dropped}{newest}."]
     if told.in_the_way is not None:
         return [*said, f"So it is owed, and waits for {told.in_the_way}."]
     return [*said, "So it is owed: the next poke works it."]

@@ -12,6 +12,7 @@ from duly.ledger import states
 from duly.ledger.address import Addressed, key_in, key_of
 from duly.ledger.ask import Statement, every
 from duly.ledger.bounds import is_before_start, is_passed_over
+from duly.ledger.policy import grace_of
 from duly.ledger.records import (
     JOB_COLUMNS,
     LEASES,
@@ -23,13 +24,15 @@ from duly.ledger.records import (
     Known,
     Run,
     RunId,
+    pause_of,
+    pause_words,
 )
 from duly.ledger.register import known_from_row
 from duly.ledger.take import ending_when_gone, gone
 from duly.ledger.windows import NO_TIME_LEFT
-from duly.records import record
+from duly.records import record, replace
 from duly.schedule.keys import RunKey
-from duly.times import HOUR, duration_text
+from duly.times import duration_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ MISSING = "missing"  # never opened, and late
 COMING = "coming"
 NOT_OWED = "not owed"
 PRUNED = "pruned"
+
+_HELD_BACK = (DUE, LATE, MISSING, RETRYING)
 
 WORDS = (COMPLETE, SKIPPED, RUNNING, UNKNOWN, FAILED, RETRYING, DUE, LATE, MISSING, COMING, NOT_OWED, PRUNED)
 
@@ -133,13 +138,6 @@ class Window:
         return None if self.occurrence is None else (self.occurrence.start, self.occurrence.end)
 
 
-def grace_of(job: Job, bounds: tuple[int, int] | None) -> int:
-    """How long a window may be due before it is late, in microseconds: a tenth of the period, at most 1 h, if not set."""
-    if job.grace is not None:
-        return job.grace
-    return HOUR if bounds is None else min((bounds[1] - bounds[0]) // 10, HOUR)
-
-
 def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict:
     """What to say of a run that has a row. Pure."""
     bounds = None if row.window_start is None or row.window_end is None else (row.window_start, row.window_end)
@@ -207,6 +205,15 @@ def judge_absent(known: Known, occurrence: Occurrence, skipped: str | None, inst
     return Verdict(MISSING, late=True, note="never started", verb="explain", unattended=True)
 
 
+def under_pause(verdict: Verdict, known: Known, instant: int) -> Verdict:
+    """The verdict where a pause may hold the window back: it is as late, but who paused the job need not be told. Pure."""
+    paused = pause_of(known, instant)
+    if paused is None or verdict.word not in _HELD_BACK:
+        return verdict
+    note = "; ".join(filter(None, (verdict.note, pause_words(paused))))
+    return replace(verdict, note=note, verb="", unattended=False)
+
+
 def grace_text(window: Window) -> str:
     """The grace of a window in words."""
     return duration_text(grace_of(window.known.job, window.bounds))
@@ -223,7 +230,7 @@ async def lines(name: str | None = None, scope: str | None = None) -> list[Known
 async def window_of_row(known: Known, row: Run, instant: int, occurrence: Occurrence | None = None) -> Window:
     """The window of a run that has a row, judged."""
     holder_gone = row.state == states.RUNNING and await gone(row)
-    verdict = judge_row(known.job, row, instant, holder_gone=holder_gone)
+    verdict = under_pause(judge_row(known.job, row, instant, holder_gone=holder_gone), known, instant)
     return Window(known, await _key(known, row.id), row.id, occurrence, row, verdict)
 
 
@@ -244,7 +251,7 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
             windows.append(await window_of_row(known, row, instant, occurrence))
             continue
         skipped = next((why for first, beyond, why in ranges if first <= occurrence.nominal < beyond), None)
-        verdict = judge_absent(known, occurrence, skipped, instant)
+        verdict = under_pause(judge_absent(known, occurrence, skipped, instant), known, instant)
         run = RunId(series.id, occurrence.nominal)
         windows.append(Window(known, key_in(known, series, run), run, occurrence, None, verdict))
     return windows

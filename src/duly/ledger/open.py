@@ -19,8 +19,10 @@ from duly.ledger.records import (
     Claimer,
     Known,
     NotDue,
+    Pause,
     Run,
     RunId,
+    pause_of,
 )
 from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
 from duly.ledger.spells import find_nominal, spells_of
@@ -44,12 +46,16 @@ values (:series, :first, :beyond, :reason, {now}, :by)
 
 @record
 class Idle:
-    """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it."""
+    """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it.
+
+    While the job is paused nothing is worked, and nothing stands in the way of anything.
+    """
 
     known: Known | None
     standing: Run | None
     next_due: int | None
     writes: bool = False  # there is something to claim or to record: a look cannot settle this poke
+    paused: Pause | None = None
 
 
 @record
@@ -75,6 +81,9 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     if known is None or not is_complete(known, declared):
         return Idle(known, None, None, writes=True)
     instant = await now()
+    paused = pause_of(known, instant)
+    if paused is not None:
+        return Idle(known, None, None, paused=paused)
     due = await owed(known, as_of=instant if as_of is None else as_of)
     workable = [run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(run, instant)]
     if not workable and not due.changes_the_ledger:
@@ -141,6 +150,9 @@ async def claim_next(
     if refusal is not None:
         return refusal
     instant = await now()
+    paused = pause_of(known, instant)
+    if paused is not None:
+        return Idle(known, None, None, paused=paused)
     known, due = await open_owed(known, instant if as_of is None else as_of, declared.by)
     rows = sorted(
         [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
@@ -214,12 +226,18 @@ async def _write_down(known: Known, due: Owed, by: str) -> None:
     """Record what the policy decided: windows opened, rows skipped, a range where there are none."""
     assert known.line is not None
     assert known.series is not None
-    cause = f"catch-up {known.job.catch_up}: a newer window was due"
-    for run in due.dropped_rows:
-        if await count(SKIP_IF_FREE, **run_parameters(run.id), cause=cause):
-            await tell("skipped", run=run.id, by=by, detail=cause)
+    for each in due.dropped_rows:
+        if await count(SKIP_IF_FREE, **run_parameters(each.run.id), cause=each.cause):
+            await tell("skipped", run=each.run.id, by=by, detail=each.cause)
     for span in due.dropped:
-        await count(SKIP_RANGE, series=known.series.id, first=span.first, beyond=span.beyond, reason=cause, by=by)
+        await count(
+            SKIP_RANGE,
+            series=known.series.id,
+            first=span.range.first,
+            beyond=span.range.beyond,
+            reason=span.cause,
+            by=by,
+        )
     for occurrence in due.fresh:
         await open_to_work(known, _id(known, occurrence), occurrence, by)
     if (due.opened_until, due.next_due) != (known.line.opened_until, known.line.next_due):

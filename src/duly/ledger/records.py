@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from duly.ledger import states
 from duly.records import record
+from duly.times import instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,11 +42,16 @@ class Job:
     roster: str
     version: int | None
     edition: int
+    paused_at: int | None = None
+    paused_until: int | None = None
+    paused_by: str | None = None
+    paused_why: str | None = None
 
 
 JOB_COLUMNS = """j.id, j.name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
-       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.edition"""
-JOB_WIDTH = 18
+       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.edition,
+       j.paused_at, j.paused_until, j.paused_by, j.paused_why"""
+JOB_WIDTH = 22
 
 
 @record
@@ -87,6 +93,10 @@ class Line:
     holder_series: int | None
     holder_nominal: int | None
     holder_revision: int | None
+    paused_at: int | None = None
+    paused_until: int | None = None
+    paused_by: str | None = None
+    paused_why: str | None = None
 
     @property
     def holder(self) -> RunId | None:
@@ -97,8 +107,8 @@ class Line:
 
 
 LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.opened_until, l.next_due,
-       l.holder_series, l.holder_nominal, l.holder_revision"""
-LINE_WIDTH = 9
+       l.holder_series, l.holder_nominal, l.holder_revision, l.paused_at, l.paused_until, l.paused_by, l.paused_why"""
+LINE_WIDTH = 13
 
 
 @record
@@ -122,6 +132,38 @@ class Known:
     version: Version | None
     line: Line | None
     series: Series | None
+
+
+@record
+class Pause:
+    """No run of a job or a line is started from `since` on, and before `until` if that is given."""
+
+    since: int
+    until: int | None
+    by: str
+    why: str
+
+    def covers(self, instant: int) -> bool:
+        """Whether it is in force at an instant, or was."""
+        return self.since <= instant and (self.until is None or instant < self.until)
+
+
+def pause_words(pause: Pause) -> str:
+    """As `paused until 2026-12-01T00:00:00Z by ops: the bank is closed`."""
+    until = "" if pause.until is None else f" until {instant_text(pause.until)}"
+    return f"paused{until} by {pause.by}: {pause.why}"
+
+
+def pauses_of(known: Known) -> list[Pause]:
+    """The last pause of the job and that of its line, whether or not they are over."""
+    rows = [row for row in (known.job, known.line) if row is not None and row.paused_at is not None]
+    return [Pause(row.paused_at or 0, row.paused_until, row.paused_by or "", row.paused_why or "") for row in rows]
+
+
+def pause_of(known: Known, instant: int) -> Pause | None:
+    """The pause that is in force at an instant; of two the one that lasts longer."""
+    in_force = [pause for pause in pauses_of(known) if pause.covers(instant)]
+    return max(in_force, key=lambda pause: (pause.until is None, pause.until or 0), default=None)
 
 
 @record

@@ -285,8 +285,6 @@ def policies_of(job: Job) -> dict[str, Value]:
 
 def check_policies(policies: dict[str, Value]) -> None:
     """Raise `Misuse`, naming the field, for policies that contradict each other. Pure."""
-    if policies.get("catch_up", "each") not in ("each", "latest"):
-        raise Misuse(f"catch_up: {policies['catch_up']!r} cannot be applied yet; write each or latest")
     contract = policies.get("contract")
     if policies.get("remembers") is not None and contract not in (None, "idempotent"):
         raise Misuse(f"remembers: it belongs to effect = idempotent, not {contract!r}")

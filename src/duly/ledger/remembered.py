@@ -13,7 +13,7 @@ from duly.ledger import states
 from duly.ledger.address import key_in
 from duly.ledger.ask import Statement, do, one, verdict
 from duly.ledger.named import Named
-from duly.ledger.records import AlreadyCompleted, Claimer, Known, Run, RunId
+from duly.ledger.records import AlreadyCompleted, Claimer, Known, Run, RunId, pauses_of
 from duly.ledger.register import Declaration, is_complete
 from duly.ledger.spells import Spell, lookup, spell_in_force
 from duly.ledger.take import answer_first, claim_of, look, run_parameters
@@ -140,8 +140,10 @@ def remember(known: Known, declared: Declaration) -> Remembered | None:
     """What can be claimed from memory later; None where more has to be looked at than one statement can. Pure.
 
     In a zone whose rules may change, a window's bounds are those of its stored neighbours; in an ordered job, what is
-    owed before it counts.
+    owed before it counts. Whether a pause is over, the clock says.
     """
+    if pauses_of(known):
+        return None
     if known.version is None or known.version.zone != "UTC" or known.job.ordered or not is_complete(known, declared):
         return None
     return Remembered(known, spell_in_force(known))

@@ -7,7 +7,16 @@ lapsed and it shows no pulse; what becomes of its run then is the contract's wor
 
 from __future__ import annotations
 
-from duly.errors import BelowHorizon, Conflict, OutcomeUnknown, PayloadConflict, Refused, RunFailed, RunSkipped
+from duly.errors import (
+    BelowHorizon,
+    Conflict,
+    OutcomeUnknown,
+    PayloadConflict,
+    Refused,
+    RunFailed,
+    RunPaused,
+    RunSkipped,
+)
 from duly.ledger import contracts, states
 from duly.ledger.ask import Statement, alive, count, do, now, one
 from duly.ledger.bounds import chained
@@ -27,6 +36,9 @@ from duly.ledger.records import (
     Run,
     RunId,
     Series,
+    pause_of,
+    pause_words,
+    pauses_of,
 )
 from duly.ledger.windows import notice_drift, open_to_work
 from duly.records import record, replace
@@ -285,6 +297,8 @@ async def take(
             known = await hold_line(known)
     if answer is not None:  # not by its truth: some are falsy
         return answer
+    if pauses_of(known) and (paused := pause_of(known, await now())) is not None:
+        return RunPaused(f"{known.job.name} is {pause_words(paused)}; nothing was run")
     in_the_way = await _in_the_way(known, run, due)
     if in_the_way is not None:
         return in_the_way

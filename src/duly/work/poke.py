@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
     from duly.ledger.ask import Operation
-    from duly.ledger.records import Claimer, Job, Run, RunId
+    from duly.ledger.records import Claimer, Job, Pause, Run, RunId
     from duly.ledger.register import Declaration
     from duly.schedule.keys import RunKey
     from duly.store.protocol import Store
@@ -100,6 +100,7 @@ class Poke:
         self._order = order
         self._signals = signals
         self._tell = tell
+        self.paused: Pause | None = None  # why nothing more is worked
         self.reports: dict[RunId, Report] = {}  # the last attempt's, of each run worked, in the order of working
 
     # -- which runs ----------------------------------------------------------------------------------------------------
@@ -109,6 +110,7 @@ class Poke:
         as_of = began = self._store.now()
         while True:
             answer = self._next(as_of)
+            self.paused = answer.paused if isinstance(answer, Idle) else None
             if isinstance(answer, Work):
                 self._work(answer)
                 if self._signals.end_is_wanted() or self._order.only_one:

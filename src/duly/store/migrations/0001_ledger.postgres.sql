@@ -61,6 +61,10 @@ create table duly.job (
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       bigint,                    -- the schedule version in force; null: never scheduled
+    paused_at     bigint,                    -- no run of it is started from then on
+    paused_until  bigint,                    -- and before this; null: until somebody resumes it
+    paused_by     text,
+    paused_why    text,
     -- Another with each change of this row: who remembers it can tell, also in another ledger, or one that was restored.
     edition       bigint not null default (random() * 9007199254740991)::bigint,
     created_at    bigint not null
@@ -112,6 +116,10 @@ create table duly.line (
     holder_series   bigint,                  -- the run that holds the line (no overlap)
     holder_nominal  bigint,
     holder_revision bigint,
+    paused_at       bigint,                  -- as of a job
+    paused_until    bigint,
+    paused_by       text,
+    paused_why      text,
     created_at      bigint not null,
     unique (job, scope)
 ) with (fillfactor = 50);

@@ -61,6 +61,10 @@ create table duly_job (
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       integer,                    -- the schedule version in force; null: never scheduled
+    paused_at     integer,                    -- no run of it is started from then on
+    paused_until  integer,                    -- and before this; null: until somebody resumes it
+    paused_by     text,
+    paused_why    text,
     edition       integer not null default (random()), -- another with each change of this row: who remembers it can tell
     created_at    integer not null
 );
@@ -104,6 +108,10 @@ create table duly_line (
     holder_series   integer,                  -- the run that holds the line (no overlap)
     holder_nominal  integer,
     holder_revision integer,
+    paused_at       integer,                  -- as of a job
+    paused_until    integer,
+    paused_by       text,
+    paused_why      text,
     created_at      integer not null,
     unique (job, scope)
 );
