@@ -258,6 +258,21 @@ create table duly.event (
 
 create index event_run on duly.event (series, nominal) where series is not null;
 
+-- What a person says may give work to a daemon: it looks at once, where it would have looked soon. A wake-up, no more.
+create function duly.event_told() returns trigger
+    language plpgsql
+    set search_path = pg_catalog, pg_temp
+    as $$
+begin
+    notify duly;
+    return null;
+end $$;
+
+create trigger event_told after insert on duly.event
+    for each row
+    when (new.kind in ('resumed', 'retried', 'unskipped', 'reopened', 'resolved', 'version_applied', 'scope_added'))
+    execute function duly.event_told();
+
 create function duly.instant(micros bigint) returns timestamptz
     language sql immutable strict parallel safe
     as $$ select timestamptz 'epoch' + micros * interval '1 microsecond' $$;
