@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,17 +52,19 @@ class Stage:
         )
         (self._folder / f"{name}.py").write_text(beginning + text)
 
-    def daemon(self, *words: str, modules: tuple[str, ...] = ("jobs:ledger",), **environ: str) -> Daemon:
+    def daemon(
+        self, *words: str, modules: tuple[str, ...] = ("jobs:ledger",), environ: Mapping[str, str] | None = None
+    ) -> Daemon:
         """Start a daemon."""
         folder = self._folder
         path = f"{environment()['PYTHONPATH']}:{Path(__file__).parent.parent.parent}"
         log = folder / f"daemon-{len(self._daemons)}.log"
-        environ = {"PYTHONPATH": path, "STAGE_LEDGER": self.book.path, "DULY_LEDGER": self.book.path, **environ}
+        known = {"PYTHONPATH": path, "STAGE_LEDGER": self.book.path, "DULY_LEDGER": self.book.path, **(environ or {})}
         with log.open("w") as file:
             began = subprocess.Popen(
                 [sys.executable, "-m", "duly", "daemon", *modules, *words],
                 cwd=folder,
-                env=environment(**environ),
+                env=environment(**known),
                 stdout=subprocess.DEVNULL,
                 stderr=file,
             )
@@ -131,9 +133,3 @@ def no_effect(stage: Stage) -> Iterator[None]:
     before = stage.effects()
     yield
     assert stage.effects() == before
-
-
-def rises(look: Callable[[], int], by: int = 1) -> Callable[[], bool]:
-    """Whether a number has risen since now."""
-    before = look()
-    return lambda: look() >= before + by

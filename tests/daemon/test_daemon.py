@@ -93,15 +93,9 @@ def test_a_scope_that_is_first_seen_elsewhere_is_worked_too(stage: Stage) -> Non
     stage.daemon("--poll", "100ms")
     stage.until_done(*days(5))
     stage.book.job()
-    stage.book.write(_added("acme", stage))
+    stage.book.declare(scope="acme")
 
     stage.until_done(*days(5), "acme/export:2026-10-05[UTC]")
-
-
-def _added(scope: str, stage: Stage) -> object:
-    from duly.ledger.register import declare
-
-    return declare(stage.book.declaration(scope=scope))
 
 
 def test_a_clock_that_is_set_back_makes_nothing_be_done_again(stage: Stage) -> None:
@@ -157,7 +151,7 @@ def report(run):
 
 def test_one_that_was_killed_leaves_its_run_to_the_next(stage: Stage, gate: Gate) -> None:
     stage.module(GATED)
-    first = stage.daemon(**gate_of(gate))
+    first = stage.daemon(environ=gate_of(gate))
     gate.arrived()
     first.kill()
 
@@ -179,7 +173,7 @@ def test_one_that_was_killed_leaves_its_run_to_the_next(stage: Stage, gate: Gate
 
 def test_told_to_stop_it_begins_nothing_more_and_waits_for_what_it_has_begun(stage: Stage, gate: Gate) -> None:
     stage.module(GATED)
-    daemon = stage.daemon(**gate_of(gate))
+    daemon = stage.daemon(environ=gate_of(gate))
     gate.arrived()
 
     daemon.send(signal.SIGTERM)
@@ -213,7 +207,7 @@ async def fetch(run):
         await asyncio.sleep(3600)
     await done(run)
 """)
-    daemon = stage.daemon(modules=("tasks:ledger",), STUCK=str(tmp_path / "stuck"))
+    daemon = stage.daemon(modules=("tasks:ledger",), environ={"STUCK": str(tmp_path / "stuck")})
     until((tmp_path / "stuck").exists, "it is stuck")
 
     daemon.send(signal.SIGTERM)
@@ -227,7 +221,7 @@ async def fetch(run):
 
 def test_told_a_third_time_it_leaves_at_once(stage: Stage, gate: Gate) -> None:
     stage.module(GATED)
-    daemon = stage.daemon(**gate_of(gate))
+    daemon = stage.daemon(environ=gate_of(gate))
     gate.arrived()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
@@ -258,7 +252,7 @@ def test_systemd_is_told_that_it_is_ready_alive_and_stops(stage: Stage, tmp_path
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.bind("\0" + name[1:] if abstract else name)
         ear.settimeout(30)
-        daemon = stage.daemon(NOTIFY_SOCKET=name, WATCHDOG_USEC="200000")
+        daemon = stage.daemon(environ={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "200000"})
         assert ear.recv(1000).decode().startswith("READY=1\nSTATUS=1 jobs")
         beats = [ear.recv(1000).decode() for _ in range(5)]  # though nothing comes due
         assert set(beats) == {"WATCHDOG=1"}
