@@ -457,6 +457,8 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("recall-window-before-berlin", remembered_in_berlin_with_overlap, (recalls, works(DAY_BEFORE))),
     ("recall-other-rules", remembered_in_berlin, (recalls, works_longer(DAY_BEFORE))),
     ("recall-other-rules-overlap", remembered_in_berlin_with_overlap, (recalls, works_longer(DAY_BEFORE))),
+    ("recall-skip-next-berlin", remembered_in_berlin, (recalls, skips_next)),
+    ("recall-once-next-berlin", remembered_in_berlin, (recalls, does_once(f"export:{NEXT_DAY}[Europe/Berlin]"))),
     ("recall-poke-berlin", owed_in_berlin, (recalls, pokes())),
     ("take-complete", held, (works(), completes)),
     ("complete-complete", held, _twice(completes)),

@@ -235,7 +235,7 @@ MUTANTS = (
     ),
     Mutant(
         "a claim from memory does not look where the window after starts",
-        (Fault(MEMORY, "and revision = 1 and window_start <> :window_end)", "and revision = 0)"),),
+        (Fault(MEMORY, ":after and window_start <> :window_end", ":after and window_start < :window_end"),),
         (REMEMBERED + "nor_where_the_window_after_starts_later_as_it_is_stored[sqlite-0]",),
     ),
     Mutant(
@@ -243,8 +243,8 @@ MUTANTS = (
         (
             Fault(
                 MEMORY,
-                "and revision = 1 and window_start < :window_end and window_end > :window_start)",
-                "and revision = 0)",
+                "                   or (window_start < :window_end and window_end > :window_start)))",
+                "                   ))",
             ),
         ),
         (REMEMBERED + "nor_over_a_window_that_other_rules_have_named[sqlite-at its end-a later name-0]",),

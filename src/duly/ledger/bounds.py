@@ -101,11 +101,12 @@ class Coming:
 
 @record
 class Beside:
-    """The windows before and after one by the rules of today, by name; and how far from its own name others are looked for."""
+    """The windows before and after one by the rules of today, by name; and the names from first to last that lie near it."""
 
     before: int
     after: int
-    near: int
+    first: int
+    last: int
 
 
 # -- windows in order --------------------------------------------------------------------------------------------------
@@ -249,7 +250,9 @@ def beside(spell: Spell, occurrence: Occurrence) -> Beside | None:
     before, same, after = next(around, None), next(around, None), next(around, None)
     if before is None or same != occurrence or after is None or before.end != occurrence.start:
         return None
-    return Beside(before.nominal, after.nominal, _near(occurrence.start, occurrence.end))
+    near = _near(occurrence.start, occurrence.end)
+    names = before.nominal, occurrence.nominal - near, occurrence.nominal + near, after.nominal
+    return Beside(before.nominal, after.nominal, min(names), max(names))
 
 
 async def _stored_row(series: int, nominal: int) -> Row | None:

@@ -69,22 +69,15 @@ _FACTS = """(
 _BOUNDS_STILL = f"""exists {_FACTS}
        and not exists (
            select 1
-             from duly_run
-            where series = :series and nominal = :before and revision = 1
-              and (window_end is null or window_end <> :window_start))
-       and not exists (
-           select 1
              from duly_line
             where id = :line and opened_until > :window_start and opened_until < :window_end)
        and not exists (
            select 1
              from duly_run
-            where series = :series and nominal = :after and revision = 1 and window_start <> :window_end)
-       and not exists (
-           select 1
-             from duly_run
-            where series = :series and nominal between :nominal - :near and :nominal + :near and nominal <> :nominal
-              and revision = 1 and window_start < :window_end and window_end > :window_start)"""
+            where series = :series and nominal between :first and :last and nominal <> :nominal and revision = 1
+              and ((nominal = :before and (window_end is null or window_end <> :window_start))
+                   or (nominal = :after and window_start <> :window_end)
+                   or (window_start < :window_end and window_end > :window_start)))"""
 
 # What the claim of a window without a row looks at besides its line and its series.
 _STILL = f"""exists (select 1 from duly_job where id = :job and edition = :edition)
@@ -261,7 +254,7 @@ def _look(recalled: Recalled) -> dict[str, Value]:
 
 
 _WITHOUT_RULES: dict[str, Value] = dict.fromkeys(
-    ("zone", "release", "source", "fingerprint", "before", "after", "near")
+    ("zone", "release", "source", "fingerprint", "before", "after", "first", "last")
 )
 
 
@@ -281,7 +274,8 @@ def _zone(recalled: Recalled) -> dict[str, Value]:
         "fingerprint": facts.fingerprint,
         "before": around.before,
         "after": around.after,
-        "near": around.near,
+        "first": around.first,
+        "last": around.last,
     }
 
 

@@ -379,10 +379,12 @@ create function duly.claim_as_remembered(
     fingerprint text,
     before bigint,
     after bigint,
-    near bigint)
+    first bigint,
+    last bigint)
     returns table (seen_state text, seen_fence bigint, seen_payload text, seen_settled_at bigint, seen_attempt_id bytea,
                    seen_started_at bigint, seen_zone_facts bigint, is_same bigint, xid text, server text)
     language plpgsql
+    set plan_cache_mode = force_generic_plan  -- without a zone most of it is not looked at, and looks as if planning anew paid
     as $$
 #variable_conflict use_column
 declare
@@ -417,22 +419,15 @@ begin
                     where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
                and not exists (
                    select 1
-                     from duly.run
-                    where series = $6 and nominal = $29 and revision = 1
-                      and (window_end is null or window_end <> $13))
-               and not exists (
-                   select 1
                      from duly.line
                     where id = $9 and opened_until > $13 and opened_until < $14)
                and not exists (
                    select 1
                      from duly.run
-                    where series = $6 and nominal = $30 and revision = 1 and window_start <> $14)
-               and not exists (
-                   select 1
-                     from duly.run
-                    where series = $6 and nominal between $7 - $31 and $7 + $31 and nominal <> $7
-                      and revision = 1 and window_start < $14 and window_end > $13)))
+                    where series = $6 and nominal between $31 and $32 and nominal <> $7 and revision = 1
+                      and ((nominal = $29 and (window_end is null or window_end <> $13))
+                           or (nominal = $30 and window_start <> $14)
+                           or (window_start < $14 and window_end > $13)))))
            and exists (select 1 from duly.series where id = $6 and horizon <= $7)
            and not exists (select 1 from duly.run where series = $6 and nominal = $7)
            and not exists (
@@ -466,22 +461,15 @@ begin
                 where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
            and not exists (
                select 1
-                 from duly.run
-                where series = $6 and nominal = $29 and revision = 1
-                  and (window_end is null or window_end <> $13))
-           and not exists (
-               select 1
                  from duly.line
                 where id = $9 and opened_until > $13 and opened_until < $14)
            and not exists (
                select 1
                  from duly.run
-                where series = $6 and nominal = $30 and revision = 1 and window_start <> $14)
-           and not exists (
-               select 1
-                 from duly.run
-                where series = $6 and nominal between $7 - $31 and $7 + $31 and nominal <> $7
-                  and revision = 1 and window_start < $14 and window_end > $13)))
+                where series = $6 and nominal between $31 and $32 and nominal <> $7 and revision = 1
+                  and ((nominal = $29 and (window_end is null or window_end <> $13))
+                       or (nominal = $30 and window_start <> $14)
+                       or (window_start < $14 and window_end > $13)))))
        and ($24 = 1 or exists (
            select 1
              from duly.line
