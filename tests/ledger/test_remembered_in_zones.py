@@ -17,6 +17,8 @@ from duly.ledger.named import Named
 from duly.ledger.open import Taken
 from duly.ledger.records import Claim, Claimer
 from duly.ledger.remembered import Remembered, claim_remembered, recall
+from duly.ledger.versions import apply
+from duly.schedule.calendar import make_calendar
 from duly.schedule.keys import nominal_text
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.spec import Schedule, cron, daily, hourly, monthly, weekly
@@ -140,6 +142,7 @@ def grains(zone: str) -> dict[str, Schedule]:
         "daily": daily(zone),
         "daily, worked at half past two": daily(zone, at="02:30"),
         "days from six": daily(zone, offset="06:00"),
+        "daily, worked on business days": daily(zone).on(make_calendar("works", "sat sun"), "next"),
         "hourly": hourly(zone),
         "a fire a day": cron("30 2 * * *", zone=zone),
         "a fire at midnight": cron("0 0 * * *", zone=zone),
@@ -196,6 +199,26 @@ def test_of_longer_periods(pair: Pair, make: Callable[[str], Schedule]) -> None:
 
     assert pair.differences() == []
     assert pair.from_memory == len(names) - pair.names_of_rules() > len(names) / 2
+
+
+def test_after_an_edit_under_the_new_version(pair: Pair) -> None:
+    """Windows near the seam are claimed from the beginning; those further on as if there had been none."""
+    edit = parse_instant("2026-10-20T10:00:00Z")
+    old, new = daily("Europe/Paris"), daily("Europe/Paris", at="06:00")
+    pair.job(old, edit)
+    pair.work_next()
+    for book in pair.books:
+        book.write(apply("export", new, by="ops@example", reason="later"))
+        book.adopt("export", new)
+    pair.remembered = memory_of(pair.quick)
+    names = [name_of(new, o) for o in windows(new, edit - 3 * DAY, edit + 9 * DAY)]
+    pair.move_to(edit + 12 * DAY)
+
+    for name in names:
+        pair.work(name)
+
+    assert pair.differences() == []
+    assert 0 < pair.from_memory < len(names)
 
 
 # -- under any rules ----------------------------------------------------------------------------------------------------
