@@ -178,7 +178,8 @@ CLAIM_AT_ONCE: LiteralString = (
     "select * from duly.claim_as_remembered(%(lock_timeout)s, %(synchronous_commit)s, %(writer)s, %(newest_xid)s, %(epoch)s, "
     "%(series)s, %(nominal)s, %(revision)s, %(line)s, %(job)s, %(edition)s, %(due)s, %(window_start)s, %(window_end)s, "
     "%(resolution)s, %(version)s, %(payload)s, %(attempt_id)s, %(owner)s, %(trigger)s, %(lease)s, %(contract)s, "
-    "%(remembers)s, %(overlap)s)"
+    "%(remembers)s, %(overlap)s, %(zone)s, %(release)s, %(source)s, %(fingerprint)s, %(before)s, %(after)s, %(first)s, "
+    "%(last)s)"
 )
 COMPLETE_AT_ONCE: LiteralString = (
     "select duly.complete_held(%(xid)s, %(series)s, %(nominal)s, %(revision)s, %(attempt_id)s, %(number)s, %(state)s, "
