@@ -35,13 +35,14 @@ from duly.errors import (
     NoSchedule,
     NotAllowed,
     OutcomeUnknown,
+    Retired,
     RunFailed,
     RunSkipped,
     ScheduleChanged,
     UnknownJob,
 )
 from duly.ledger import states
-from duly.ledger.address import key_of, scopes_of
+from duly.ledger.address import key_of, scopes_of, scopes_to_work
 from duly.records import record, replace
 from duly.times import SECOND, instant_text
 from duly.work.child import Signals
@@ -169,10 +170,12 @@ class Pokes:
     def work_owed(self) -> tuple[int, str]:
         """Work what is owed; answers exec's code and the reason in a few words."""
         standings: list[tuple[int, str]] = []
+        ended: int | None = None
         for declared in self._lines():
             poke = self._poke(declared)
             standing = poke.work_owed()
             self.reports.extend(poke.reports.values())
+            ended = poke.ended_at
             if standing is not None:
                 code, why = code_of_standing(standing)
                 standings.append((code, why))
@@ -182,7 +185,7 @@ class Pokes:
         if not self.reports and not standings:
             if self.signals.asked_to_end:
                 return 128 + self.signals.asked_to_end, f"signal {self.signals.asked_to_end}"
-            self.teller.nothing_owed(self.given.job)
+            self.teller.nothing_owed(self.given.job, ended)
         return code_of_poke(self.reports, standings)
 
     def work_named(self, adhoc: str) -> tuple[int, str]:
@@ -210,7 +213,12 @@ class Pokes:
                     self.teller.adhoc(declared.job, adhoc)
                 glance = peek_adhoc(declared, adhoc, onlooker)
                 answer = poke.work_named(glance, lambda claimer: take_adhoc(declared, adhoc, claimer))
-        except (RunSkipped, RunFailed, OutcomeUnknown) as e:  # about this run; another scope's may well be free
+        except (
+            RunSkipped,
+            RunFailed,
+            OutcomeUnknown,
+            Retired,
+        ) as e:  # about this run; another scope's may well be free
             code, why = _code_of(e), str(e)
             self.teller.refused(e, code)
             return [(code, why)]
@@ -226,9 +234,12 @@ class Pokes:
 
     def _lines(self) -> list[Declaration]:
         """The line that is meant; without --scope each of the job's roster, in turn."""
-        roster = [] if self.declared.scope else self.store.read(scopes_of(self.declared.job))
-        if not any(roster):
+        if self.declared.scope:
             return [self.declared]
+        if self.given.names_a_run:  # of a retired scope too: it is told that it is one
+            roster = self.store.read(scopes_of(self.declared.job)) or [""]
+        else:
+            roster = self.store.read(scopes_to_work(self.declared.job))
         if self.given.has("adhoc") and "" not in roster:
             raise Misuse(
                 f"{self.declared.job} has scopes, and a run outside its schedule belongs to one of them",
@@ -280,7 +291,7 @@ def code_of_answer(answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
 
 def _code_of(error: DulyError) -> int:
     """exec's code of an error: an unreachable ledger is worth another try by whatever called."""
-    if isinstance(error, RunSkipped):
+    if isinstance(error, (RunSkipped, Retired)):
         return 0
     if isinstance(error, NoLedger):  # its tables are made by a person, once
         return CONFIGURATION

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duly.cli import codes
+from duly.cli import codes, jobs_scopes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.ledgers import open_ledger, open_to_look
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show JOB, apply JOB another schedule"
+HELP = "the jobs of the ledger: list, show, apply, scopes"
 EXAMPLE = (
     "duly jobs show close-day\n"
     "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
@@ -31,7 +31,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply | scopes", required=True)
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
     showing.add_argument("job", metavar="JOB")
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reason(applying)
     applying.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     add_schedule(applying)
+    jobs_scopes.add_arguments(verbs)
     for each in (listing, showing, applying):
         add_format(each)
         add_ledger(each)
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
             return _list(args)
         case "show":
             return _show(args)
+        case "scopes":
+            return jobs_scopes.run(args)
     return _apply(args)
 
 

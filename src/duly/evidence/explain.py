@@ -85,7 +85,8 @@ async def _newer(window: Window, instant: int) -> str | None:
     assert known.series is not None
     if known.job.catch_up == "each" or window.run.series != known.series.id:
         return None
-    newest = next(due_before(await spells_of(known), instant), None)
+    by = instant if known.line is None else known.line.owed_by(instant)
+    newest = next(due_before(await spells_of(known), by), None)
     if newest is None or newest.due <= (window.due or 0):
         return None
     return str(await key_of(RunId(known.series.id, newest.nominal)))
@@ -233,6 +234,8 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.PRUNED:
             return ["It lies below the horizon: it was settled, its record was pruned, and it is never executed again."]
         case verdict.NOT_OWED:
+            if said.note == verdict.AFTER_END and line.ends is not None:
+                return [f"It is not owed: {said.note} at {at(line.ends)}.", "So nothing runs it."]
             began = f" at {at(line.starts)}" if line.starts is not None else ""
             return [
                 f"It is not owed: {said.note}{began}.",

@@ -47,6 +47,19 @@ select l.scope
 """,
 )
 
+SCOPES_TO_WORK = Statement(
+    "scopes_to_work",
+    """
+select l.scope
+  from duly_line l
+  join duly_job j on j.id = l.job
+ where j.name = :name
+   and (l.ends is null or l.next_due is not null
+        or exists (select 1 from duly_series s join duly_run r on r.series = s.id where s.line = l.id and {unsettled}))
+ order by l.scope
+""",
+)
+
 
 @record
 class Addressed:
@@ -62,6 +75,14 @@ class Addressed:
 async def scopes_of(name: str) -> list[str]:
     """The roster of a job; empty for a job never registered."""
     return await every(SCOPES_OF, str, name=name)
+
+
+async def scopes_to_work(name: str) -> list[str]:
+    """The scopes of a job of which anything is owed, or may come to be; the empty one for a job never registered.
+
+    One that was retired and owes nothing any more is left out: a poke of all need not look at it for ever.
+    """
+    return await every(SCOPES_TO_WORK, str, name=name) or ([] if await scopes_of(name) else [""])
 
 
 async def known_or_raise(name: str, scope: str) -> Known:

@@ -96,7 +96,7 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     opening = await open_in_order(series, line.opened_until, coming)
     next_due = None if coming.following is None else coming.following.due
     more = next_due is not None and next_due <= as_of
-    newest = await _newest_nominal(known, spell, series, as_of)
+    newest = await _newest_nominal(known, spell, series, line.owed_by(as_of))
     kept, dropped = unsettled, []
     if known.job.catch_up != "each":
         kept = [run for run in unsettled if _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)]
@@ -148,8 +148,7 @@ def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int)
                 return Coming(come, [], occurrence)
             come.append(occurrence)
         return Coming(come, [], None)
-    by = as_of if line.ends is None else min(as_of, line.ends - 1)
-    kept = newest_to_work(spell.before(by), line.opened_until)
+    kept = newest_to_work(spell.before(line.owed_by(as_of)), line.opened_until)
     following = next(_until_end(line, spell.ending_after(kept[-1].end)), None)
     if kept[0].start <= first.start:
         return Coming(kept, [], following)
@@ -158,7 +157,7 @@ def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int)
 
 
 def _until_end(line: Line, occurrences: Iterator[Occurrence]) -> Iterator[Occurrence]:
-    return takewhile(lambda o: line.ends is None or o.due < line.ends, occurrences)
+    return takewhile(lambda o: line.owes(o.due), occurrences)
 
 
 def newest_to_work(newest_first: Iterator[Occurrence], since: int) -> list[Occurrence]:

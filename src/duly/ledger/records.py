@@ -25,6 +25,7 @@ class Job:
 
     id: int
     name: str
+    first_name: str
     catch_up: str
     contract: str
     remembers: int | None
@@ -40,12 +41,14 @@ class Job:
     owner: str
     roster: str
     version: int | None
+    retired_at: int | None
     edition: int
 
 
-JOB_COLUMNS = """j.id, j.name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
-       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.edition"""
-JOB_WIDTH = 18
+JOB_COLUMNS = """j.id, j.name, j.first_name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
+       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.retired_at,
+       j.edition"""
+JOB_WIDTH = 20
 
 
 @record
@@ -76,12 +79,16 @@ VERSION_WIDTH = 15
 
 @record
 class Line:
-    """A job with a scope: one row of the roster. Instants are in microseconds."""
+    """A job with a scope: one row of the roster. Instants are in microseconds.
+
+    Nothing due before `starts`, or at or after `ends`, is owed.
+    """
 
     id: int
     scope: str
     starts: int | None
     ends: int | None
+    undeclared_at: int | None
     opened_until: int | None
     next_due: int | None
     holder_series: int | None
@@ -95,10 +102,18 @@ class Line:
             return None
         return RunId(self.holder_series, self.holder_nominal, self.holder_revision)
 
+    def owes(self, due: int) -> bool:
+        """Whether what is due then comes before the line's end."""
+        return self.ends is None or due < self.ends
 
-LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.opened_until, l.next_due,
+    def owed_by(self, instant: int) -> int:
+        """The last instant, up to this one, at which something may have come due of the line."""
+        return instant if self.ends is None else min(instant, self.ends - 1)
+
+
+LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.undeclared_at, l.opened_until, l.next_due,
        l.holder_series, l.holder_nominal, l.holder_revision"""
-LINE_WIDTH = 9
+LINE_WIDTH = 10
 
 
 @record

@@ -7,7 +7,7 @@ value, and different ones are stored, with an event.
 
 from __future__ import annotations
 
-from duly.errors import Misuse, NoSchedule, Refused, ScheduleChanged, UnknownJob, UnknownScope
+from duly.errors import Misuse, NoSchedule, Refused, Retired, ScheduleChanged, UnknownJob, UnknownScope
 from duly.ledger.ask import Statement, count, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
@@ -27,7 +27,7 @@ from duly.ledger.records import (
 from duly.records import record
 from duly.schedule.spec import Schedule, every, from_spec
 from duly.schedule.spells import Spell
-from duly.times import DAY, HOUR, MINUTE, SECOND
+from duly.times import DAY, HOUR, MINUTE, SECOND, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ select {JOB_COLUMNS},
 ADD_JOB = Statement(
     "add_job",
     """
-insert into duly_job (name, catch_up, contract, remembers, clean_exits, retries, retry_delay, retry_ceiling, grace,
+insert into duly_job (name, first_name, catch_up, contract, remembers, clean_exits, retries, retry_delay, retry_ceiling, grace,
        overlap, ordered, lease, timeout, owner, roster, created_at)
-values (:name, :catch_up, :contract, :remembers, :clean_exits, :retries, :retry_delay, :retry_ceiling, :grace,
+values (:name, :name, :catch_up, :contract, :remembers, :clean_exits, :retries, :retry_delay, :retry_ceiling, :grace,
        :overlap, :ordered, :lease, :timeout, :owner, :roster, {now})
     on conflict do nothing
 """,
@@ -259,6 +259,11 @@ def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse |
             f"{declared.job} is declared as: {declared.schedule.words()}; in force is version {known.version.number}: "
             f"{known.version.words}. Nothing was run"
         )
+    if known.line is None and known.job.retired_at is not None:
+        return Retired(
+            f"{known.job.name} was retired at {instant_text(known.job.retired_at)}; its roster takes no new scope",
+            next_step=f"duly jobs show {known.job.name}",
+        )
     if known.line is None and known.job.roster == "closed" and declared.scope not in (declared.scopes or ()):
         return UnknownScope(f"{declared.job} has a closed roster, and {declared.scope!r} is not in it")
     return None
@@ -311,6 +316,27 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
     if is_complete(known, declared):
         assert known is not None
         return known
+    known = await _keep_job(known, declared)
+    if known.line is None:
+        await _add_line(known, declared)
+    await _add_series(await _found(declared))
+    known = await _found(declared)
+    # Another host may have registered the job meanwhile, and otherwise: the verdict comes from a look after the write.
+    return refusal_of(known, declared) or known
+
+
+async def declare_job(declared: Declaration) -> Known | Refused | Misuse:
+    """As `declare`, of the job alone: its scope is not put on the roster by it."""
+    known = await find(declared.job, declared.scope)
+    refusal = refusal_of(known, declared)
+    if refusal is not None:
+        return refusal
+    known = await _keep_job(known, declared)
+    return refusal_of(known, declared) or known
+
+
+async def _keep_job(known: Known | None, declared: Declaration) -> Known:
+    """Write down what is new of the job: its name, its policies, its first schedule."""
     if known is None:
         await _add_job(declared)
     elif not policies_agree(known.job, declared.policies):
@@ -318,12 +344,8 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
     known = await _found(declared)
     if known.version is None and declared.schedule is not None:
         await add_version(known.job, declared.schedule, number=1, effective_from=0, by=declared.by, reason="registered")
-    if known.line is None:
-        await _add_line(known, declared)
-    await _add_series(await _found(declared))
-    known = await _found(declared)
-    # Another host may have registered the job meanwhile, and otherwise: the verdict comes from a look after the write.
-    return refusal_of(known, declared) or known
+        known = await _found(declared)
+    return known
 
 
 async def _found(declared: Declaration) -> Known:
@@ -377,14 +399,30 @@ async def _add_line(known: Known, declared: Declaration) -> None:
 
 async def _add_series(known: Known) -> None:
     """The series of the schedule in force, and where the line starts: at its newest occurrence that is due."""
-    assert known.line is not None
     if known.version is None:
         return
-    await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
+    await add_series(known)
     instant = await now()
-    spell = Spell(schedule_of(known.version), known.version.number, known.version.effective_from or None, None)
-    newest = next(spell.before(instant), None)
-    starts = instant if newest is None else newest.due
+    newest = next(_spell_in_force(known.version).before(instant), None)
+    await start_line(known, instant if newest is None else newest.due)
+
+
+def _spell_in_force(version: Version) -> Spell:
+    return Spell(schedule_of(version), version.number, version.effective_from or None, None)
+
+
+async def add_series(known: Known) -> None:
+    """The series of the schedule in force; a line may have none yet."""
+    assert known.line is not None
+    assert known.version is not None
+    await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
+
+
+async def start_line(known: Known, starts: int) -> None:
+    """Let what comes due from an instant on be owed, of a line that has no beginning yet."""
+    assert known.line is not None
+    assert known.version is not None
+    spell = _spell_in_force(known.version)
     first = next(spell.after(starts - 1), None)  # a calendar may make several due at once: then the oldest of them
     opened_until, next_due = (starts, None) if first is None else (first.start, first.due)
     await count(START_LINE, line=known.line.id, starts=starts, opened_until=opened_until, next_due=next_due)

@@ -162,7 +162,8 @@ async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> Non
     assert known.line is not None
     assert known.line.opened_until is not None
     assert known.series is not None
-    begun = list(takewhile(lambda o: o.start <= instant, spell_in_force(known).ending_after(known.line.opened_until)))
+    line, unopened = known.line, spell_in_force(known).ending_after(known.line.opened_until)
+    begun = list(takewhile(lambda o: o.start <= instant and line.owes(o.due), unopened))
     opening = await open_in_order(known.series, known.line.opened_until, Coming(begun, [], None))
     for occurrence in opening.fresh:
         await open_to_work(known, RunId(known.series.id, occurrence.nominal), occurrence, by)

@@ -101,6 +101,7 @@ class Poke:
         self._signals = signals
         self._tell = tell
         self.reports: dict[RunId, Report] = {}  # the last attempt's, of each run worked, in the order of working
+        self.ended_at: int | None = None  # when the line ended, if it did before this poke
 
     # -- which runs ----------------------------------------------------------------------------------------------------
 
@@ -109,6 +110,9 @@ class Poke:
         as_of = began = self._store.now()
         while True:
             answer = self._next(as_of)
+            if isinstance(answer, Idle) and answer.known is not None and answer.known.line is not None:
+                ends = answer.known.line.ends
+                self.ended_at = ends if ends is not None and ends <= began else None
             if isinstance(answer, Work):
                 self._work(answer)
                 if self._signals.end_is_wanted() or self._order.only_one:

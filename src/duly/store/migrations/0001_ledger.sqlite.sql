@@ -46,6 +46,7 @@ create table duly_clock (
 create table duly_job (
     id            integer primary key,
     name          text    not null unique,
+    first_name    text    not null,           -- what it was registered as; remote systems know its effects by it
     catch_up      text    not null,
     contract      text    not null check (contract in ('transactional', 'idempotent', 'external')),
     remembers     integer,                    -- idempotent: how long the destination deduplicates; null: for ever
@@ -61,6 +62,7 @@ create table duly_job (
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       integer,                    -- the schedule version in force; null: never scheduled
+    retired_at    integer,                    -- null: it is not retired
     edition       integer not null default (random()), -- another with each change of this row: who remembers it can tell
     created_at    integer not null
 );
@@ -69,6 +71,15 @@ create trigger duly_job_changed after update on duly_job when new.edition = old.
 begin
     update duly_job set edition = random() where id = new.id;
 end;
+
+-- Names that jobs have given up. They are given to no other job: an old host may still declare them.
+create table duly_former_name (
+    name   text    primary key,
+    job    integer not null references duly_job (id),
+    at     integer not null,
+    by     text    not null,
+    reason text    not null
+) without rowid;
 
 create table duly_version (
     job            integer not null references duly_job (id),
@@ -99,6 +110,8 @@ create table duly_line (
     scope           text    not null,
     starts          integer,                  -- nothing due before it is owed; null: not yet seen under a schedule
     ends            integer,                  -- nothing due at or after it is owed; null: no end
+    ends_alone      integer,                  -- of a retired job's line: what `ends` was before
+    undeclared_at   integer,                  -- since when the code that closes the roster does not name the scope
     opened_until    integer,                  -- the last window that was opened ends there; the next one starts there
     next_due        integer,                  -- the first window that ends after opened_until is due then
     holder_series   integer,                  -- the run that holds the line (no overlap)
