@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duly.cli import codes, jobs_scopes
+from duly.cli import codes, jobs_retire, jobs_scopes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.ledgers import open_ledger, open_to_look
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show, apply, scopes"
+HELP = "the jobs of the ledger: list, show, apply, scopes, retire"
 EXAMPLE = (
     "duly jobs show close-day\n"
     "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
@@ -31,8 +31,9 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply | scopes", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply | scopes | retire", required=True)
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
+    listing.add_argument("--all", action="store_true", help="those that were retired too")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
     showing.add_argument("job", metavar="JOB")
     applying = verbs.add_parser(
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     applying.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     add_schedule(applying)
     jobs_scopes.add_arguments(verbs)
+    jobs_retire.add_arguments(verbs)
     for each in (listing, showing, applying):
         add_format(each)
         add_ledger(each)
@@ -58,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
             return _show(args)
         case "scopes":
             return jobs_scopes.run(args)
+        case "retire":
+            return jobs_retire.run(args)
     return _apply(args)
 
 
@@ -66,19 +70,40 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
-    seen, now = store.read(jobs()), store.now()
-    show(args, "duly.jobs.v1", {}, "jobs", [_as_json(one) for one in seen], lambda: _list_in_words(seen, args, now))
+    found, now = store.read(jobs()), store.now()
+    seen = [one for one in found if args.all or one.lines[0].job.retired_at is None]
+    show(
+        args,
+        "duly.jobs.v1",
+        {},
+        "jobs",
+        [_as_json(one) for one in seen],
+        lambda: _list_in_words(seen, len(found) - len(seen), args, now),
+    )
     return codes.DONE
 
 
-def _list_in_words(seen: list[JobSeen], args: argparse.Namespace, now: int) -> str:
-    return table([_list_row(one, args, now) for one in seen]) if seen else "the ledger knows no job yet"
+def _list_in_words(seen: list[JobSeen], hidden: int, args: argparse.Namespace, now: int) -> str:
+    if not seen:
+        return f"every job was retired; --all shows {hidden}" if hidden else "the ledger knows no job yet"
+    return table([_list_row(one, args, now) for one in seen])
 
 
 def _list_row(seen: JobSeen, args: argparse.Namespace, now: int) -> list[str | Cell]:
     known = seen.lines[0]
     scopes = [k.line.scope for k in seen.lines if k.line is not None and k.line.scope]
     roster = "" if not scopes else f"{len(scopes)} scopes" if len(scopes) > 1 else "1 scope"
+    left = sum(k.line is not None and k.line.ends is not None and k.line.ends <= now for k in seen.lines)
+    if known.job.retired_at is not None:
+        zone = "UTC" if known.version is None else known.version.zone
+        at = when(known.job.retired_at, zone, time=args.time, now=now)
+        return [
+            known.job.name,
+            "" if known.version is None else known.version.words.partition(";")[0],
+            f"retired {at}",
+            roster,
+        ]
+    roster += f", {left} retired" if scopes and left else ""
     if known.version is None:
         return [known.job.name, "no schedule", "", roster]
     due = (
@@ -99,6 +124,7 @@ def _as_json(seen: JobSeen) -> dict[str, Json]:
         "grain": None if version is None else version.grain,
         "version": row.version,
         "next_due": iso(seen.next_due),
+        "retired": iso(row.retired_at),
         "scopes": scopes,
         "roster": row.roster,
         "catch_up": row.catch_up,
@@ -152,6 +178,9 @@ def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
     if seen.next_due is not None and known.version is not None:
         facts.append(["next due", when(seen.next_due, known.version.zone, time=args.time, now=now)])
     facts += _policies(known.job)
+    if known.job.retired_at is not None:
+        zone = "UTC" if known.version is None else known.version.zone
+        facts.insert(0, ["retired", when(known.job.retired_at, zone, time=args.time, now=now)])
     if scopes:
         facts.append(["scopes", f"{', '.join(scopes)} ({known.job.roster})"])
     parts = [known.job.name, table(facts)]

@@ -91,9 +91,9 @@ async def add_scopes(
     be read.
     """
     known = await _held(name)
-    begins = await _bound(known, "from", since)
-    ends = await _bound(known, "until", until)
-    _check_bounds(known, begins, ends)
+    begins = await bound_of(known, "from", since)
+    ends = await bound_of(known, "until", until)
+    check_bounds(known, begins, ends)
     return [await _add(known, scope, begins, ends, word) for scope in sorted(set(scopes))]
 
 
@@ -105,7 +105,7 @@ async def retire_scopes(
     Raises as `add_scopes`, and `UnknownScope`.
     """
     known = await _held(name)
-    given = await _bound(known, "at", at)
+    given = await bound_of(known, "at", at)
     ends = await now() if given is None else given
     return [await _retire(await _on_roster(known, scope), ends, word, skip_owed) for scope in sorted(set(scopes))]
 
@@ -140,7 +140,7 @@ async def _on_roster(known: Known, scope: str) -> Known:
     return found
 
 
-async def _bound(known: Known, field: str, text: str | None) -> int | None:
+async def bound_of(known: Known, field: str, text: str | None) -> int | None:
     """The instant that a bound means: when its window is due, or the one that is written. Raises `WindowInvalid`."""
     if text is None:
         return None
@@ -164,7 +164,7 @@ def _instant(field: str, text: str) -> int:
         raise WindowInvalid(f"{field}: the job has no schedule, and so no windows; give an instant ({e})") from e
 
 
-def _check_bounds(known: Known, begins: int | None, ends: int | None) -> None:
+def check_bounds(known: Known, begins: int | None, ends: int | None) -> None:
     """Raise `Misuse` for bounds that nothing can lie between, and for a beginning under an earlier version. Pure."""
     if begins is not None and ends is not None and begins >= ends:
         raise Misuse(f"until: it ends at {instant_text(ends)}, before it begins at {instant_text(begins)}")
@@ -304,7 +304,7 @@ async def _end_differs(known: Known, line: Line, scope: Scope) -> bool:
     """Whether the code gives a line another end than it has; one that has passed is not moved."""
     if scope.until is None or (line.ends is not None and line.ends <= await now()):
         return False
-    return await _bound(known, "until", str(scope.until)) != line.ends
+    return await bound_of(known, "until", str(scope.until)) != line.ends
 
 
 async def _take_step(known: Known, step: _Step, word: Word) -> None:
@@ -316,15 +316,15 @@ async def _take_step(known: Known, step: _Step, word: Word) -> None:
         return
     found = await _found(job.name, name)
     if found.line is None:
-        begins = await _bound(known, "since", None if step.scope.since is None else str(step.scope.since))
-        ends = await _bound(known, "until", None if step.scope.until is None else str(step.scope.until))
-        _check_bounds(known, begins, ends)
+        begins = await bound_of(known, "since", None if step.scope.since is None else str(step.scope.since))
+        ends = await bound_of(known, "until", None if step.scope.until is None else str(step.scope.until))
+        check_bounds(known, begins, ends)
         await _add(known, name, begins, ends, word)
         return
     if found.line.undeclared_at is not None:
         await count(SET_UNDECLARED, line=found.line.id, declared=1)
         await tell("scope_declared", job=job.id, by=word.by, detail=name)
     if await _end_differs(known, found.line, step.scope):
-        ends = await _bound(known, "until", str(step.scope.until))
+        ends = await bound_of(known, "until", str(step.scope.until))
         assert ends is not None
         await _retire(found, ends, word, skip_owed=False)
