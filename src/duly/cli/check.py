@@ -6,7 +6,7 @@ from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope
 from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, line_name, show, table, typed, window_name
-from duly.cli.runs_argument import addressed, check_known, echo, run_argument
+from duly.cli.runs_argument import addressed, echo, known_job, run_argument
 from duly.errors import BelowHorizon, DulyError, LedgerUnavailable, NoSchedule, ScheduleError, WrongLedger
 from duly.evidence.check import CANNOT_TELL, IN_WORDS, NOT_COMPLETE, answer_of, has_begun, newest_due, worst
 from duly.evidence.verdict import Window, grace_text, lines, window_of
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         echo(found)
         windows: list[Window | None] = [window]
     else:
-        store.read(check_known(args.job, args.scope))
+        args.job = store.read(known_job(args.job, args.scope))
         windows = store.read(_newest(args))
     answers = [CANNOT_TELL if w is None else answer_of(w.verdict, strict=args.strict) for w in windows]
     answer = worst(answers)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from duly.cli import codes, jobs_retire, jobs_scopes
+from duly.cli import codes, jobs_rename, jobs_retire, jobs_scopes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
+from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
 from duly.ledger.records import Job, Version
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show, apply, scopes, retire"
+HELP = "the jobs of the ledger: list, show, apply, scopes, rename, retire"
 EXAMPLE = (
     "duly jobs show close-day\n"
     "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
@@ -31,7 +32,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply | scopes | retire", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply | scopes | rename | retire", required=True)
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
     listing.add_argument("--all", action="store_true", help="those that were retired too")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     applying.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     add_schedule(applying)
     jobs_scopes.add_arguments(verbs)
+    jobs_rename.add_arguments(verbs)
     jobs_retire.add_arguments(verbs)
     for each in (listing, showing, applying):
         add_format(each)
@@ -60,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
             return _show(args)
         case "scopes":
             return jobs_scopes.run(args)
+        case "rename":
+            return jobs_rename.run(args)
         case "retire":
             return jobs_retire.run(args)
     return _apply(args)
@@ -125,6 +129,7 @@ def _as_json(seen: JobSeen) -> dict[str, Json]:
         "version": row.version,
         "next_due": iso(seen.next_due),
         "retired": iso(row.retired_at),
+        "formerly": [*seen.former_names],
         "scopes": scopes,
         "roster": row.roster,
         "catch_up": row.catch_up,
@@ -149,7 +154,7 @@ def _span(micros: int | None) -> str | None:
 
 def _show(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
-    seen, now = store.read(job(args.job)), store.now()
+    seen, now = store.read(job(store.read(job_meant(args.job)))), store.now()
     if args.format == "table":
         print(_show_in_words(seen, args, now))
     elif args.format == "json":
@@ -178,6 +183,8 @@ def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
     if seen.next_due is not None and known.version is not None:
         facts.append(["next due", when(seen.next_due, known.version.zone, time=args.time, now=now)])
     facts += _policies(known.job)
+    if seen.former_names:
+        facts.insert(0, ["formerly", ", ".join(seen.former_names)])
     if known.job.retired_at is not None:
         zone = "UTC" if known.version is None else known.version.zone
         facts.insert(0, ["retired", when(known.job.retired_at, zone, time=args.time, now=now)])

@@ -9,6 +9,7 @@ from duly.cli.arguments import add_format, add_ledger
 from duly.cli.change import add_reason, reason_given, write_or_try
 from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, iso, note, show, table, when
+from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse, NotAllowed
 from duly.evidence.verdict import UNDECLARED, Window, line_zone, window_of_row
 from duly.ledger.ask import now as ledger_now
@@ -82,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
+    args.job = store.read(job_meant(args.job))
     lines, zone = store.read(lines_of(args.job)), store.read(line_zone(args.job))
     now = store.now()
     records = [_as_json(args.job, line, now) for line in lines]

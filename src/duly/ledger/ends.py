@@ -17,8 +17,9 @@ from duly.ledger.events import tell
 from duly.ledger.open import SKIP_RANGE, open_owed
 from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_ranges
 from duly.ledger.records import Known, Run, RunId
+from duly.ledger.register import name_now, renamed
 from duly.ledger.spells import due_before, spell_in_force, spells_of
-from duly.ledger.take import hold_line, run_parameters
+from duly.ledger.take import hold_line, run_parameters, seen_of
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE
 from duly.records import record
 
@@ -70,7 +71,7 @@ async def end_line(known: Known, ends: int, word: Word, *, skip_owed: bool) -> E
     for run in await every(UNSETTLED_OF_LINE, Run, line=known.line.id):
         beyond = run.due is not None and run.due >= ends
         if (skip_owed or beyond) and run.state in (states.OPEN, states.FAILED) and await _skip(run.id, word):
-            skipped.append(run)
+            skipped.append(await seen_of(run.id))
         else:
             owed.append(run)
     return Ended(await hold_line(known), owed, skipped)
@@ -154,8 +155,13 @@ async def _skip_before(known: Known, first: Occurrence, word: Word) -> int:
 
 
 async def hold_job(name: str) -> int | None:
-    """Hold the job's row before any of its lines; its id, or None for a name that no job has."""
+    """Hold the job's row before any of its lines; its id, or None for a name that no job has, nor gave up.
+
+    Raises `JobRenamed` for a former name.
+    """
     job = await one(JOB_NAMED, int, name=name)
     if job is not None:
         await count(CHANGE_JOB, job=job)
+    elif (now_named := await name_now(name)) is not None:
+        raise renamed(name, now_named)
     return job

@@ -6,7 +6,7 @@ skipped row, or a range where no row ever was. What stays owed is worked oldest 
 
 from __future__ import annotations
 
-from duly.errors import Misuse, Refused
+from duly.errors import Conflict, Misuse, Refused
 from duly.ledger import states
 from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, count, now
@@ -22,7 +22,7 @@ from duly.ledger.records import (
     Run,
     RunId,
 )
-from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
+from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of, refused
 from duly.ledger.spells import find_nominal, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
@@ -69,7 +69,7 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     No lock, no commit: this is all that a duplicate costs.
     """
     known = await find(declared.job, declared.scope)
-    refusal = refusal_of(known, declared)
+    refusal = await refused(known, declared)
     if refusal is not None:
         return refusal
     if known is None or not is_complete(known, declared):
@@ -195,7 +195,8 @@ async def _held(known: Known) -> Known:
     assert known.line is not None
     await hold_line(known)
     found = await find(known.job.name, known.line.scope)
-    assert found is not None  # jobs and lines are never deleted
+    if found is None:  # jobs and lines are never deleted
+        raise Conflict("the job was renamed just now; nothing was run. Try again")
     return found
 
 

@@ -7,7 +7,17 @@ value, and different ones are stored, with an event.
 
 from __future__ import annotations
 
-from duly.errors import Misuse, NoSchedule, Refused, Retired, ScheduleChanged, UnknownJob, UnknownScope
+from duly.errors import (
+    Conflict,
+    JobRenamed,
+    Misuse,
+    NoSchedule,
+    Refused,
+    Retired,
+    ScheduleChanged,
+    UnknownJob,
+    UnknownScope,
+)
 from duly.ledger.ask import Statement, count, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
@@ -129,6 +139,10 @@ values (:line, :zone, :grain, :horizon)
 """,
 )
 
+NAME_NOW = Statement(
+    "name_now", "select j.name from duly_former_name f join duly_job j on j.id = f.job where f.name = :name"
+)
+
 FIND_SERIES = Statement(
     "find_series",
     f"select {SERIES_COLUMNS} from duly_series s where s.line = :line and s.zone = :zone and s.grain = :grain",
@@ -246,6 +260,26 @@ async def find(name: str, scope: str) -> Known | None:
     return await one(FIND, known_from_row, name=name, scope=scope)
 
 
+async def name_now(name: str) -> str | None:
+    """The name that a job has in place of a former one; None for a name that no job has given up."""
+    return await one(NAME_NOW, str, name=name)
+
+
+def renamed(name: str, now_named: str) -> JobRenamed:
+    """The refusal of whoever still declares a job by a former name."""
+    return JobRenamed(
+        f"{name} was renamed, and its runs with it; nothing was run. Declare it as {now_named}",
+        next_step=f"duly jobs show {now_named}",
+    )
+
+
+async def refused(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
+    """Why a declaration cannot stand: as `refusal_of`, also of a name that was given up."""
+    if known is None and (now_named := await name_now(declared.job)) is not None:
+        return renamed(declared.job, now_named)
+    return refusal_of(known, declared)
+
+
 def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
     """Why a declaration cannot stand beside what is known, or None. Pure: the same before a write and inside it."""
     if known is None:
@@ -310,7 +344,7 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
     A job that was never seen is registered without a schedule only where that is asked for.
     """
     known = await find(declared.job, declared.scope)
-    refusal = refusal_of(known, declared)
+    refusal = await refused(known, declared)
     if refusal is not None and not (unscheduled and isinstance(refusal, UnknownJob)):
         return refusal
     if is_complete(known, declared):
@@ -328,7 +362,7 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
 async def declare_job(declared: Declaration) -> Known | Refused | Misuse:
     """As `declare`, of the job alone: its scope is not put on the roster by it."""
     known = await find(declared.job, declared.scope)
-    refusal = refusal_of(known, declared)
+    refusal = await refused(known, declared)
     if refusal is not None:
         return refusal
     known = await _keep_job(known, declared)
@@ -350,7 +384,8 @@ async def _keep_job(known: Known | None, declared: Declaration) -> Known:
 
 async def _found(declared: Declaration) -> Known:
     known = await find(declared.job, declared.scope)
-    assert known is not None  # registered in this transaction
+    if known is None:  # it was seen or registered in this transaction, and another one gave it another name
+        raise Conflict("the job was renamed just now; nothing was run. Try again")
     return known
 
 
@@ -358,6 +393,10 @@ async def _add_job(declared: Declaration) -> None:
     added = await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.defaults, **declared.policies})
     if not added:
         return
+    if (
+        now_named := await name_now(declared.job)
+    ) is not None:  # registered and renamed by others since it was looked for
+        raise renamed(declared.job, now_named)
     known = await _found(declared)
     words = "without a schedule" if declared.schedule is None else declared.schedule.words()
     await tell("job_registered", job=known.job.id, by=declared.by, detail=words)

@@ -21,9 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.resolve import Word
 
-SET_RETIRED = Statement(
-    "set_retired", "update duly_job set retired_at = case when :retired = 1 then {now} end where id = :job"
-)
+SET_RETIRED = Statement("set_retired", "update duly_job set retired_at = cast(:at as bigint) where id = :job")
 
 KEEP_END = Statement("keep_end", "update duly_line set ends_alone = ends where id = :line")
 
@@ -42,7 +40,7 @@ async def retire_job(name: str, word: Word, *, skip_owed: bool) -> list[Ended]:
     if job.retired_at is not None:
         raise NotAllowed(f"{name} was retired at {instant_text(job.retired_at)} already", next_step=_show(name))
     instant = await now()
-    await count(SET_RETIRED, job=job.id, retired=1)
+    await count(SET_RETIRED, job=job.id, at=instant)
     ended = []
     for known in lines:
         known = await hold_line(known)
@@ -64,7 +62,7 @@ async def bring_back(name: str, word: Word, *, since: str | None = None) -> list
         raise NotAllowed(f"{name} is not retired", next_step=_show(name))
     begins = await bound_of(lines[0], "from", since)
     check_bounds(lines[0], begins, None)
-    await count(SET_RETIRED, job=job.id, retired=0)
+    await count(SET_RETIRED, job=job.id, at=None)
     back = [await _bring_back(known, begins, word) for known in lines]
     await tell("job_resumed", job=job.id, by=word.by, reason=word.reason)
     return back

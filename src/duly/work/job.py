@@ -210,7 +210,7 @@ class Job(Generic[Tx]):
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
         pid = os.getpid()
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
+        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
         if not self._inline:
             self._keeper.keep(claim, run._supersede)
         try:
