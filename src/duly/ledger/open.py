@@ -6,7 +6,7 @@ skipped row, or a range where no row ever was. What stays owed is worked oldest 
 
 from __future__ import annotations
 
-from duly.errors import Conflict, Misuse, Refused
+from duly.errors import Misuse, Refused
 from duly.ledger import states
 from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, count, now
@@ -22,7 +22,7 @@ from duly.ledger.records import (
     Run,
     RunId,
 )
-from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of, refused
+from duly.ledger.register import Declaration, declare, find, find_again, is_complete, refusal_of, refused
 from duly.ledger.spells import find_nominal, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
@@ -194,10 +194,7 @@ async def _held(known: Known) -> Known:
     """Hold the line; what is known of the job as it is now."""
     assert known.line is not None
     await hold_line(known)
-    found = await find(known.job.name, known.line.scope)
-    if found is None:  # jobs and lines are never deleted
-        raise Conflict("the job was renamed just now; nothing was run. Try again")
-    return found
+    return await find_again(known.job.name, known.line.scope)
 
 
 async def open_owed(known: Known, as_of: int, by: str) -> tuple[Known, Owed]:

@@ -8,7 +8,6 @@ value, and different ones are stored, with an event.
 from __future__ import annotations
 
 from duly.errors import (
-    Conflict,
     JobRenamed,
     Misuse,
     NoSchedule,
@@ -383,10 +382,17 @@ async def _keep_job(known: Known | None, declared: Declaration) -> Known:
 
 
 async def _found(declared: Declaration) -> Known:
-    known = await find(declared.job, declared.scope)
-    if known is None:  # it was seen or registered in this transaction, and another one gave it another name
-        raise Conflict("the job was renamed just now; nothing was run. Try again")
-    return known
+    return await find_again(declared.job, declared.scope)
+
+
+async def find_again(name: str, scope: str) -> Known:
+    """What is known of a job that was seen in this transaction: it is never deleted, but others may have renamed it."""
+    known = await find(name, scope)
+    if known is not None:
+        return known
+    now_named = await name_now(name)
+    assert now_named is not None
+    raise renamed(name, now_named)
 
 
 async def _add_job(declared: Declaration) -> None:
