@@ -159,7 +159,10 @@ class Job(Generic[Tx]):
         """
         done: list[Completed] = []
         failures: list[Exception] = []
-        self._enrol()
+        try:
+            self._enrol()
+        except Exception as e:
+            raise ExceptionGroup(f"{self.name}: not all that is owed is complete", [e]) from None
         for each in self._scopes_to_work(scope):
             try:
                 self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)

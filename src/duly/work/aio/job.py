@@ -150,7 +150,10 @@ class Job(Generic[Tx]):
         await self._store.open()
         done: list[Completed] = []
         failures: list[Exception] = []
-        await self._enrol()
+        try:
+            await self._enrol()
+        except Exception as e:
+            raise ExceptionGroup(f"{self.name}: not all that is owed is complete", [e]) from None
         for each in await self._scopes_to_work(scope):
             try:
                 await self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
