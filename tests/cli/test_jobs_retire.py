@@ -69,7 +69,7 @@ def test_a_poke_of_a_retired_job_is_silent_and_answers_0(story: Story) -> None:
     loud = story.duly("exec", "report", "-v", "--exit-duplicate", "99", "--", "false")
 
     assert [(said.code, said.talk) for said in (silent, window)] == [(0, ""), (0, "")]
-    assert (loud.code, loud.talk) == (99, "duly: report: nothing owed\n")
+    assert (loud.code, loud.talk) == (99, "duly: report: nothing owed; it was retired at 2026-11-20T08:00:00Z\n")
 
 
 def test_a_retired_job_takes_no_new_scope(story: Story) -> None:

@@ -19,7 +19,7 @@ from duly.ledger.remembered import Recalled, claim_remembered, recall, remember
 from duly.ledger.rename import rename
 from duly.ledger.resolve import reopen, resolve, retry, skip, unskip
 from duly.ledger.retire import retire_job
-from duly.ledger.roster import add_scopes, retire_scopes
+from duly.ledger.roster import Scope, add_scopes, enrol, retire_scopes
 from duly.ledger.take import renew
 from duly.ledger.versions import apply
 from duly.schedule.spec import Schedule, daily
@@ -369,6 +369,12 @@ def retires(*, skip_owed: bool = False) -> Act:
     return says(lambda given: retire_scopes("export", [""], WORD, at=BETWEEN, skip_owed=skip_owed))
 
 
+def enrols(*scopes: str) -> Act:
+    """Declare the job in code that closes its roster."""
+    declared = Declaration("export", "", daily("UTC"), {"roster": "closed"}, "dev@example", scopes=scopes)
+    return says(lambda given: enrol(declared, [Scope(scope) for scope in scopes]))
+
+
 async def renames(hand: Hand, given: object) -> object:
     """Give the job another name."""
     return await hand.write(rename("export", "report", WORD))
@@ -527,6 +533,10 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("retire-job-policies", absent, (retires_job, changes_policies)),
     ("resume-take", retired, (brings_back, works(NEXT_DAY))),
     ("resume-poke", retired, (brings_back, pokes())),
+    ("enrol-enrol", unregistered, _twice(enrols("acme", "globex"))),
+    ("enrol-enrol-differs", absent, (enrols("acme"), enrols("globex"))),
+    ("enrol-retire", absent, (enrols("acme"), retires())),
+    ("rename-enrol", absent, (renames, enrols("acme"))),
     ("rename-take", absent, (renames, works())),
     ("rename-once", absent, (renames, does_once(KEY))),
     ("rename-recall", remembered, (renames, recalls)),

@@ -465,7 +465,7 @@ ROSTERS = (
     ),
     Mutant(
         "who claims from memory does not notice an end",
-        (Fault(ENDS, "        await count(CHANGE_JOB, job=job)\n", "        assert job\n"),),
+        (Fault(ENDS, "job is not None and await count(CHANGE_JOB, job=job, name=name):", "job is not None:"),),
         (history("sqlite-retire-recall"),),
     ),
     Mutant(

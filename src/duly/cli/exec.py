@@ -170,8 +170,9 @@ class Pokes:
     def work_owed(self) -> tuple[int, str]:
         """Work what is owed; answers exec's code and the reason in a few words."""
         standings: list[tuple[int, str]] = []
-        ended: int | None = None
-        for declared in self._lines():
+        lines = self._lines()
+        ended = None if lines else self._ended_at()
+        for declared in lines:
             poke = self._poke(declared)
             standing = poke.work_owed()
             self.reports.extend(poke.reports.values())
@@ -228,6 +229,14 @@ class Pokes:
         code, why = code_of_answer(answer)
         self.teller.not_worked(declared.job, code, why)
         return [(code, why)]
+
+    def _ended_at(self) -> int | None:
+        """When the last line of a job ended, of which nothing is owed any more."""
+        from duly.ledger.roster import lines_of
+
+        return max(
+            (line.ends for line in self.store.read(lines_of(self.given.job)) if line.ends is not None), default=None
+        )
 
     def _poke(self, declared: Declaration) -> Poke:
         return Poke(self.store, declared, self.order, self.signals, self.teller.tell)

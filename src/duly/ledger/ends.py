@@ -32,7 +32,7 @@ CHANGE_JOB = Statement(
     "change_job",
     # Changes nothing but the edition. Who changes several lines of a job holds its row, so that two of them come one after
     # the other; who remembers the job looks again.
-    "update duly_job set roster = roster where id = :job",
+    "update duly_job set roster = roster where id = :job and name = :name",
 )
 
 JOB_NAMED = Statement("job_named", "select id from duly_job where name = :name")
@@ -160,8 +160,8 @@ async def hold_job(name: str) -> int | None:
     Raises `JobRenamed` for a former name.
     """
     job = await one(JOB_NAMED, int, name=name)
-    if job is not None:
-        await count(CHANGE_JOB, job=job)
-    elif (now_named := await name_now(name)) is not None:
+    if job is not None and await count(CHANGE_JOB, job=job, name=name):
+        return job
+    if (now_named := await name_now(name)) is not None:
         raise renamed(name, now_named)
-    return job
+    return None
