@@ -67,6 +67,14 @@ class TransactionOwned(Refused):
     """duly owns this transaction: it commits with the run's completion. Savepoints are allowed."""
 
 
+class Retired(Refused):
+    """The job or its scope was retired: nothing that comes due from then on is owed, and nothing was run."""
+
+
+class JobRenamed(Refused):
+    """The job has another name now, and its runs with it; nothing was run. Declare it under the new one."""
+
+
 class ScheduleChanged(Refused):
     """The job is declared with another schedule than the one in force in the ledger; nothing was run."""
 

@@ -388,3 +388,15 @@ def open_transactions(till: Till) -> int:
         ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def test_the_scopes_that_are_declared_are_on_the_roster_before_they_run(till: Till) -> None:
+    async def story(ledger: duly.aio.Ledger[Any]) -> object:
+        credit = job(ledger, scopes=("acme", duly.Scope("globex", until="2026-09-14")))
+        await credit.run("2026-09-14", scope="acme")
+        with pytest.raises(duly.Retired):
+            await credit.run("2026-09-14", scope="globex")
+        return await credit.catch_up()
+
+    assert till.play(story) == []
+    assert till.book.rows("select scope from duly_line order by scope") == [("acme",), ("globex",)]

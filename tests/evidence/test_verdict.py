@@ -17,7 +17,7 @@ from duly.schedule.spec import cron, daily, every
 from duly.times import DAY, HOUR, MINUTE, parse_instant
 
 DUE = parse_instant("2026-11-20T00:00:00Z")
-JOB = Job(1, "close-day", **{**DEFAULTS, "version": 1, "edition": 1})  # type: ignore[arg-type]  # by column
+JOB = Job(1, "close-day", "close-day", **{**DEFAULTS, "version": 1, "retired_at": None, "edition": 1})  # type: ignore[arg-type]  # by column
 RUN = Run(
     *(1, 2 * (DUE - DAY) // 1_000_000, 1, states.OPEN, 0, DUE, DUE - DAY, DUE, "exact", 1, DUE, None, 0, None),
     *(None, None, None, None, None, None, None, None, None, None, None, None, None),

@@ -16,7 +16,10 @@ from duly.ledger.open import Taken, claim_next
 from duly.ledger.records import Claim, Claimer, Known, RunId
 from duly.ledger.register import Declaration, declare, find
 from duly.ledger.remembered import Recalled, claim_remembered, recall, remember
+from duly.ledger.rename import rename
 from duly.ledger.resolve import reopen, resolve, retry, skip, unskip
+from duly.ledger.retire import retire_job
+from duly.ledger.roster import Scope, add_scopes, enrol, retire_scopes
 from duly.ledger.take import renew
 from duly.ledger.take import take as take_run
 from duly.ledger.versions import apply
@@ -177,6 +180,23 @@ def three_owed(book: Book, zone: str = "UTC") -> None:
 
 def three_owed_in_berlin(book: Book) -> None:
     three_owed(book, "Europe/Berlin")
+
+
+def remembered_next(book: Book) -> Recalled:
+    """As remembered, with the window that comes due last."""
+    book.job()
+    return _place(book, NEXT_DAY)
+
+
+def remembered_next_with_overlap(book: Book) -> Recalled:
+    book.job(overlap=1)
+    return _place(book, NEXT_DAY)
+
+
+def retired(book: Book) -> None:
+    """A line that ended before the next day came due."""
+    book.job()
+    book.write(retire_scopes("export", [""], WORD, at=BETWEEN))
 
 
 def lost(book: Book) -> tuple[Claim, Claim]:
@@ -386,6 +406,27 @@ async def _forget() -> int | None:
     return None if found is None else await raise_horizon(found, by="ops@example", reason="old")
 
 
+BETWEEN = "2026-10-05T12:00:00Z"  # the day is due before it, and the next day after it
+
+
+def retires(*, skip_owed: bool = False) -> Act:
+    """Say that the line ended on the noon before, so that the next day is not owed."""
+    return says(lambda given: retire_scopes("export", [""], WORD, at=BETWEEN, skip_owed=skip_owed))
+
+
+def enrols(*scopes: str) -> Act:
+    """Declare the job in code that closes its roster."""
+    declared = Declaration("export", "", daily("UTC"), {"roster": "closed"}, "dev@example", scopes=scopes)
+    return says(lambda given: enrol(declared, [Scope(scope) for scope in scopes]))
+
+
+async def renames(hand: Hand, given: object) -> object:
+    """Give the job another name."""
+    return await hand.write(rename("export", "report", WORD))
+
+
+retires_job = says(lambda given: retire_job("export", WORD, skip_owed=True))
+brings_back = says(lambda given: add_scopes("export", [""], WORD, since=DAY))
 renews = says(lambda claim: renew(claim))
 reopens = says(lambda given: _reopen())
 skips = says(lambda given: _skip(DAY))
@@ -533,6 +574,33 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("poke-poke-new-job", unregistered, _twice(pokes("report", daily("UTC")))),
     ("poke-complete-lapsed", lapsed, (pokes(), completes)),
     ("poke-complete-unknown", lapsed_external, (pokes(), completes)),
+    ("retire-take", absent, (retires(), works(NEXT_DAY))),
+    ("retire-take-overlap", absent_with_overlap, (retires(), works(NEXT_DAY))),
+    ("retire-take-owed", absent, (retires(skip_owed=True), works())),
+    ("retire-complete", held, (retires(skip_owed=True), completes)),
+    ("retire-recall", remembered_next, (retires(), recalls)),
+    ("retire-recall-overlap", remembered_next_with_overlap, (retires(), recalls)),
+    ("retire-poke", absent, (retires(), pokes())),
+    ("retire-edit", absent, (retires(), edits)),
+    ("retire-retire", absent, _twice(retires())),
+    ("retire-job-poke", three_owed, (retires_job, pokes())),
+    ("retire-job-policies", absent, (retires_job, changes_policies)),
+    ("resume-take", retired, (brings_back, works(NEXT_DAY))),
+    ("resume-poke", retired, (brings_back, pokes())),
+    ("enrol-enrol", unregistered, _twice(enrols("acme", "globex"))),
+    ("enrol-enrol-differs", absent, (enrols("acme"), enrols("globex"))),
+    ("enrol-retire", absent, (enrols("acme"), retires())),
+    ("rename-enrol", absent, (renames, enrols("acme"))),
+    ("rename-take", absent, (renames, works())),
+    ("rename-once", absent, (renames, does_once(KEY))),
+    ("rename-recall", remembered, (renames, recalls)),
+    ("rename-poke", absent, (renames, pokes())),
+    ("rename-poke-new", absent, (renames, pokes("report", daily("UTC")))),
+    ("rename-complete", held, (renames, completes)),
+    ("rename-policies", absent, (renames, changes_policies)),
+    ("rename-edit", absent, (renames, edits)),
+    ("rename-rename", absent, _twice(renames)),
+    ("rename-retire", absent, (renames, retires())),
     ("take-over-swallowed", lapsed, (works(), swallows)),
     ("take-over-savepoint", lapsed, (works(), swallows_in_savepoint)),
 )

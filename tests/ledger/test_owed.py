@@ -339,7 +339,8 @@ def test_who_catches_up_looks_at_one_run_and_not_at_all_that_are_left(book: Book
     book.job(catch_up="each")
     book.work_all()
     book.clock.advance(100 * DAY)
-    assert isinstance(taken := book.poke(), Taken)  # all are open now
+    taken = book.poke()  # all are open now
+    assert isinstance(taken, Taken)
     book.complete(taken.claim)
 
     with rows_read(book) as read:

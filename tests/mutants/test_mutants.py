@@ -46,6 +46,9 @@ class Mutant(NamedTuple):
 COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
 WINDOWS, OWED_ROOM, VERSIONS = "ledger/windows.py", "ledger/owed.py", "ledger/versions.py"
 BOUNDS, MEMORY = "ledger/bounds.py", "ledger/remembered.py"
+ENDS, RENAME = "ledger/ends.py", "ledger/rename.py"
+ROSTER = "tests/ledger/test_roster.py::test_"
+SCOPES = "tests/cli/test_jobs_scopes.py::test_"
 REMEMBERED = "tests/ledger/test_remembered.py::test_"
 IN_ZONES = "tests/ledger/test_remembered_in_zones.py::test_"
 WAITS = "tests/work/test_waits.py::test_"
@@ -516,6 +519,74 @@ MUTANTS = (
 )
 
 
+ROSTERS = (
+    Mutant(
+        "a claim does not look at the end of its line",
+        (
+            Fault(
+                TAKE,
+                "    if line is None or line.ends is None or line.owes(due):\n",
+                "    if line is None or line.ends is None or due:\n",
+            ),
+        ),
+        (ROSTER + "no_way_leads_to_a_window_that_comes_due_after_the_end[sqlite]",),
+    ),
+    Mutant(
+        "a claim looks at the end of its line as it was before it held it",
+        (
+            Fault(
+                TAKE,
+                "        known = await hold_line(known)\n        answer = await _answer_absent(",
+                "        await hold_line(known)\n        answer = await _answer_absent(",
+            ),
+        ),
+        (history("postgres-retire-take-overlap"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "who claims from memory does not notice an end",
+        (Fault(ENDS, "job is not None and await count(CHANGE_JOB, job=job, name=name):", "job is not None:"),),
+        (history("sqlite-retire-recall"),),
+    ),
+    Mutant(
+        "who claims from memory does not look at an end to come",
+        (Fault(MEMORY, "    if not line.owes(found.due):", "    if found.due < 0:"),),
+        (ROSTER + "a_window_after_an_end_to_come_is_not_claimed_from_memory[sqlite]",),
+    ),
+    Mutant(
+        "what is owed of a retired line is dropped for a window that is not",
+        (
+            Fault(
+                OWED_ROOM,
+                "_newest_nominal(known, spell, series, line.owed_by(as_of))",
+                "_newest_nominal(known, spell, series, as_of)",
+            ),
+        ),
+        (SCOPES + "under_latest_the_last_day_of_a_retired_scope_is_not_dropped_for_one_that_is_not_owed",),
+    ),
+    Mutant(
+        "a scope that is resumed owes the time that it was away",
+        (Fault(ENDS, "        until = await _skip_before(known, first, word)\n", "        first = unopened\n"),),
+        (ROSTER + "a_scope_that_is_resumed_owes_nothing_for_the_time_between[sqlite-UTC]",),
+    ),
+    Mutant(
+        "a name that is given up is forgotten",
+        (
+            Fault(
+                RENAME,
+                "    await count(GIVE_UP_NAME, name=before, job=job, by=word.by, reason=word.reason)\n",
+                "",
+            ),
+        ),
+        (ROSTER + "no_way_leads_to_a_job_by_a_name_that_it_gave_up[sqlite]",),
+    ),
+    Mutant(
+        "an effect is known by the name that its job has now",
+        (Fault("work/identity.py", "    if first_name and first_name != key.job:\n", "    if False:\n"),),
+        ("tests/work/test_roster.py::test_a_job_that_was_renamed_says_so_to_who_still_declares_it",),
+    ),
+)
+
 HISTORIES = (
     Mutant(
         "overlap is looked at without holding the line",
@@ -613,7 +684,7 @@ AGAIN = tuple(
     if mutant.name in FOUND_AGAIN
 )
 
-ALL = MUTANTS + HISTORIES + AGAIN
+ALL = MUTANTS + ROSTERS + HISTORIES + AGAIN
 
 
 def planted(mutant: Mutant, folder: Path) -> Path:

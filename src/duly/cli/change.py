@@ -125,6 +125,16 @@ def word_of(args: argparse.Namespace, verb: str) -> Word:
     return Word(actor(), args.reason.strip())
 
 
+def reason_given(args: argparse.Namespace, command: str) -> str:
+    """Why something is changed that is no run. Raises `Misuse` where it is not said."""
+    if not (args.reason or "").strip():
+        raise Misuse(
+            f"{command}: say why with --reason; it is kept in the ledger", next_step=f"duly {command} --reason 'why'"
+        )
+    reason: str = args.reason.strip()
+    return reason
+
+
 def line(verb: str, args: argparse.Namespace, *more: str) -> str:
     """The command as it was typed, with more words."""
     from shlex import join

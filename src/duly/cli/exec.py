@@ -35,6 +35,7 @@ from duly.errors import (
     NoSchedule,
     NotAllowed,
     OutcomeUnknown,
+    Retired,
     RunFailed,
     RunPaused,
     RunSkipped,
@@ -42,7 +43,7 @@ from duly.errors import (
     UnknownJob,
 )
 from duly.ledger import states
-from duly.ledger.address import key_of, scopes_of
+from duly.ledger.address import key_of, scopes_of, scopes_to_work
 from duly.ledger.records import pause_words
 from duly.records import record, replace
 from duly.times import SECOND, instant_text
@@ -172,10 +173,13 @@ class Pokes:
         """Work what is owed; answers exec's code and the reason in a few words."""
         standings: list[tuple[int, str]] = []
         paused = ""
-        for declared in self._lines():
+        lines = self._lines()
+        ended = None if lines else self._ended_at()
+        for declared in lines:
             poke = self._poke(declared)
             standing = poke.work_owed()
             self.reports.extend(poke.reports.values())
+            ended = poke.ended_at
             if poke.paused is not None:
                 paused = pause_words(poke.paused)
                 self.teller.paused(declared, paused)
@@ -190,7 +194,7 @@ class Pokes:
                 return 128 + self.signals.asked_to_end, f"signal {self.signals.asked_to_end}"
             if paused:
                 return DONE, paused
-            self.teller.nothing_owed(self.given.job)
+            self.teller.nothing_owed(self.given.job, ended)
         return code_of_poke(self.reports, standings)
 
     def work_named(self, adhoc: str) -> tuple[int, str]:
@@ -223,6 +227,7 @@ class Pokes:
             RunSkipped,
             RunFailed,
             OutcomeUnknown,
+            Retired,
         ) as e:  # about this run; another scope's may well be free
             code, why = _code_of(e), str(e)
             self.teller.refused(e, code)
@@ -234,14 +239,25 @@ class Pokes:
         self.teller.not_worked(declared.job, code, why)
         return [(code, why)]
 
+    def _ended_at(self) -> int | None:
+        """When the last line of a job ended, of which nothing is owed any more."""
+        from duly.ledger.roster import lines_of
+
+        return max(
+            (line.ends for line in self.store.read(lines_of(self.given.job)) if line.ends is not None), default=None
+        )
+
     def _poke(self, declared: Declaration) -> Poke:
         return Poke(self.store, declared, self.order, self.signals, self.teller.tell)
 
     def _lines(self) -> list[Declaration]:
         """The line that is meant; without --scope each of the job's roster, in turn."""
-        roster = [] if self.declared.scope else self.store.read(scopes_of(self.declared.job))
-        if not any(roster):
+        if self.declared.scope:
             return [self.declared]
+        if self.given.names_a_run:  # of a retired scope too: it is told that it is one
+            roster = self.store.read(scopes_of(self.declared.job)) or [""]
+        else:
+            roster = self.store.read(scopes_to_work(self.declared.job))
         if self.given.has("adhoc") and "" not in roster:
             raise Misuse(
                 f"{self.declared.job} has scopes, and a run outside its schedule belongs to one of them",
@@ -293,7 +309,7 @@ def code_of_answer(answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
 
 def _code_of(error: DulyError) -> int:
     """exec's code of an error: an unreachable ledger is worth another try by whatever called."""
-    if isinstance(error, RunSkipped):
+    if isinstance(error, (RunSkipped, Retired)):
         return 0
     if isinstance(error, NoLedger):  # its tables are made by a person, once
         return CONFIGURATION

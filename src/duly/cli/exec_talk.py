@@ -60,9 +60,10 @@ class Teller:
         """Say which id a run outside the schedule was given."""
         _say(f"{job} adhoc-{adhoc}; a retry passes --adhoc {adhoc} back")
 
-    def nothing_owed(self, job: str) -> None:
+    def nothing_owed(self, job: str, ended: int | None) -> None:
+        """Say that there was nothing to do; `ended` where the line was retired."""
         if self._loud:
-            _say(f"{job}: nothing owed")
+            _say(f"{job}: nothing owed" + ("" if ended is None else f"; it was retired at {instant_text(ended)}"))
 
     def paused(self, line: Declaration, words: str) -> None:
         """Say that nothing of a line is started, and since when it is so."""

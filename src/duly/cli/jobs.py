@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from duly.cli import codes
+from duly.cli import codes, jobs_rename, jobs_retire, jobs_scopes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.jobs_pause import add_pause, add_resume, run_pause, run_resume
 from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
+from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
 from duly.ledger.records import Job, Version, pause_of, pause_words
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show JOB, apply JOB another schedule, pause JOB, resume JOB"
+HELP = "the jobs of the ledger: list, show, apply, pause, resume, scopes, rename, retire"
 EXAMPLE = (
     "duly jobs show close-day\n"
     "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
@@ -32,8 +33,11 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply | pause | resume", required=True)
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="list | show | apply | pause | resume | scopes | rename | retire", required=True
+    )
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
+    listing.add_argument("--all", action="store_true", help="those that were retired too")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
     showing.add_argument("job", metavar="JOB")
     applying = verbs.add_parser(
@@ -58,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="End a pause. Of what it held back the catch-up policy keeps some; the rest is skipped as paused.",
     )
     add_resume(resuming)
+    jobs_scopes.add_arguments(verbs)
+    jobs_rename.add_arguments(verbs)
+    jobs_retire.add_arguments(verbs)
     for each in (listing, showing, applying):
         add_format(each)
         add_ledger(each)
@@ -73,6 +80,12 @@ def run(args: argparse.Namespace) -> int:
             return run_pause(args)
         case "resume":
             return run_resume(args)
+        case "scopes":
+            return jobs_scopes.run(args)
+        case "rename":
+            return jobs_rename.run(args)
+        case "retire":
+            return jobs_retire.run(args)
     return _apply(args)
 
 
@@ -81,19 +94,40 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
-    seen, now = store.read(jobs()), store.now()
-    show(args, "duly.jobs.v1", {}, "jobs", [_as_json(one) for one in seen], lambda: _list_in_words(seen, args, now))
+    found, now = store.read(jobs()), store.now()
+    seen = [one for one in found if args.all or one.lines[0].job.retired_at is None]
+    show(
+        args,
+        "duly.jobs.v1",
+        {},
+        "jobs",
+        [_as_json(one) for one in seen],
+        lambda: _list_in_words(seen, len(found) - len(seen), args, now),
+    )
     return codes.DONE
 
 
-def _list_in_words(seen: list[JobSeen], args: argparse.Namespace, now: int) -> str:
-    return table([_list_row(one, args, now) for one in seen]) if seen else "the ledger knows no job yet"
+def _list_in_words(seen: list[JobSeen], hidden: int, args: argparse.Namespace, now: int) -> str:
+    if not seen:
+        return f"every job was retired; --all shows {hidden}" if hidden else "the ledger knows no job yet"
+    return table([_list_row(one, args, now) for one in seen])
 
 
 def _list_row(seen: JobSeen, args: argparse.Namespace, now: int) -> list[str | Cell]:
     known = seen.lines[0]
     scopes = [k.line.scope for k in seen.lines if k.line is not None and k.line.scope]
     roster = "" if not scopes else f"{len(scopes)} scopes" if len(scopes) > 1 else "1 scope"
+    left = sum(k.line is not None and k.line.ends is not None and k.line.ends <= now for k in seen.lines)
+    if known.job.retired_at is not None:
+        zone = "UTC" if known.version is None else known.version.zone
+        at = when(known.job.retired_at, zone, time=args.time, now=now)
+        return [
+            known.job.name,
+            "" if known.version is None else known.version.words.partition(";")[0],
+            f"retired {at}",
+            roster,
+        ]
+    roster += f", {left} retired" if scopes and left else ""
     if known.version is None:
         return [known.job.name, "no schedule", "", roster]
     due = (
@@ -114,6 +148,8 @@ def _as_json(seen: JobSeen) -> dict[str, Json]:
         "grain": None if version is None else version.grain,
         "version": row.version,
         "next_due": iso(seen.next_due),
+        "retired": iso(row.retired_at),
+        "formerly": [*seen.former_names],
         "scopes": scopes,
         "roster": row.roster,
         "catch_up": row.catch_up,
@@ -138,7 +174,7 @@ def _span(micros: int | None) -> str | None:
 
 def _show(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
-    seen, now = store.read(job(args.job)), store.now()
+    seen, now = store.read(job(store.read(job_meant(args.job)))), store.now()
     if args.format == "table":
         print(_show_in_words(seen, args, now))
     elif args.format == "json":
@@ -168,6 +204,11 @@ def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
         facts.append(["next due", when(seen.next_due, known.version.zone, time=args.time, now=now)])
     facts += _policies(known.job)
     facts += [["paused", pause_words(pause)] for pause in [pause_of(known, now)] if pause is not None]
+    if seen.former_names:
+        facts.insert(0, ["formerly", ", ".join(seen.former_names)])
+    if known.job.retired_at is not None:
+        zone = "UTC" if known.version is None else known.version.zone
+        facts.insert(0, ["retired", when(known.job.retired_at, zone, time=args.time, now=now)])
     if scopes:
         facts.append(["scopes", f"{', '.join(scopes)} ({known.job.roster})"])
     parts = [known.job.name, table(facts)]

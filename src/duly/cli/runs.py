@@ -19,7 +19,7 @@ from duly.cli.output import (
     window_name,
     zone_of,
 )
-from duly.cli.runs_argument import addressed, check_known, echo, run_argument
+from duly.cli.runs_argument import addressed, echo, known_job, run_argument
 from duly.errors import Misuse, UnknownRun
 from duly.evidence.runs import Attempt, History, Told, history, runs
 from duly.evidence.verdict import Window, window_of
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace, job: str | None) -> int:
     store = open_to_look(args.ledger)
     if job is not None:
-        store.read(check_known(job, args.scope))
+        job = store.read(known_job(job, args.scope))
     now = store.now()
     found = store.read(runs(job, args.scope, state=args.state, limit=args.n))
     records = [as_json(window) for window in found]

@@ -18,7 +18,7 @@ from duly.cli.output import (
     typed,
     window_name,
 )
-from duly.cli.runs_argument import check_known
+from duly.cli.runs_argument import known_job
 from duly.evidence import verdict
 from duly.evidence.grid import Grid, grid
 from duly.evidence.status import Paused, Status, Unopened, status
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
     if args.job is not None:
-        store.read(check_known(args.job, args.scope))
+        args.job = store.read(known_job(args.job, args.scope))
     if args.grid:
         return _show_grid(args, store)
     seen = store.read(status(args.job, args.scope))

@@ -38,6 +38,27 @@ select reason, at, by
 )
 
 
+LAST_END = Statement(
+    "last_end",
+    # Events of a job name its scope in their detail.
+    """
+select by, reason
+  from duly_event
+ where job = :job
+   and (kind = 'job_retired' or (kind = 'scope_retired' and substr(detail, 1, length(:named)) = :named))
+ order by id desc limit 1
+""",
+)
+
+
+@record
+class End:
+    """Who ended a line, and why."""
+
+    by: str
+    reason: str
+
+
 @record
 class SkippedRange:
     """Why, when and by whom a range of windows was skipped."""
@@ -62,6 +83,7 @@ class Explanation:
     newest: str | None
     in_the_way: str | None
     skipped: SkippedRange | None
+    end: End | None
 
 
 async def explain(addressed: Addressed) -> Explanation:
@@ -79,13 +101,22 @@ async def explain(addressed: Addressed) -> Explanation:
         await _newest(window, instant) if scheduled else None,
         await _in_the_way(window),
         await one(RANGE_OVER_WINDOW, SkippedRange, series=window.run.series, nominal=window.run.nominal),
+        await _end(window),
     )
+
+
+async def _end(window: Window) -> End | None:
+    line = window.known.line
+    if line is None or window.verdict.note != verdict.AFTER_END:
+        return None
+    return await one(LAST_END, End, job=window.known.job.id, named=f"{line.scope} at ")
 
 
 async def _newest(window: Window, instant: int) -> str | None:
     known = window.known
     assert known.series is not None
-    newest = next(due_before(await spells_of(known), instant), None)
+    by = instant if known.line is None else known.line.owed_by(instant)
+    newest = next(due_before(await spells_of(known), by), None)
     if newest is None or newest.due <= (window.due or 0):
         return None
     return str(await key_of(RunId(known.series.id, newest.nominal)))
@@ -233,6 +264,9 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.PRUNED:
             return ["It lies below the horizon: it was settled, its record was pruned, and it is never executed again."]
         case verdict.NOT_OWED:
+            if said.note == verdict.AFTER_END and line.ends is not None:
+                who = "" if told.end is None else f", by {told.end.by}: {told.end.reason}"
+                return [f"It is not owed: {said.note} at {at(line.ends)}{who}.", "So nothing runs it."]
             began = f" at {at(line.starts)}" if line.starts is not None else ""
             return [
                 f"It is not owed: {said.note}{began}.",

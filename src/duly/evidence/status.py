@@ -132,7 +132,7 @@ async def never_opened(known: Known, instant: int) -> Unopened:
         return Unopened(known, [], False, 0)
     occurrences: list[Occurrence] = []
     # Of the versions before, an edit opened what had begun.
-    for occurrence in spell_in_force(known).before(instant):
+    for occurrence in spell_in_force(known).before(line.owed_by(instant)):
         if occurrence.end <= line.opened_until or len(occurrences) == LOOK_AT_MOST:
             break
         occurrences.append(occurrence)

@@ -55,6 +55,9 @@ _HELD_BACK = (DUE, LATE, MISSING, RETRYING)
 
 WORDS = (COMPLETE, SKIPPED, RUNNING, UNKNOWN, FAILED, RETRYING, DUE, LATE, MISSING, COMING, NOT_OWED, PRUNED)
 
+AFTER_END = "after this line ended"
+UNDECLARED = "its scope is no longer declared"
+
 LINES = Statement(
     "lines",
     f"""
@@ -192,17 +195,18 @@ def judge_absent(known: Known, occurrence: Occurrence, skipped: str | None, inst
         return Verdict(SKIPPED, note=occurrence.off)
     if occurrence.nominal < series.horizon:
         return Verdict(PRUNED, note="settled long ago; its record was pruned")
-    if occurrence.due > instant:
-        return Verdict(COMING)
     if is_before_start(known, occurrence):
         return Verdict(NOT_OWED, note="before this line began")
-    if line.ends is not None and occurrence.due >= line.ends:
-        return Verdict(NOT_OWED, note="after this line ended")
+    if not line.owes(occurrence.due):
+        return Verdict(NOT_OWED, note=AFTER_END)
+    if occurrence.due > instant:
+        return Verdict(COMING)
     if is_passed_over(known, occurrence):
         return Verdict(SKIPPED, note=NO_TIME_LEFT)
     if instant - occurrence.due <= grace_of(known.job, (occurrence.start, occurrence.end)):
         return Verdict(DUE, note="not yet started")
-    return Verdict(MISSING, late=True, note="never started", verb="explain", unattended=True)
+    never = "never started" if line.undeclared_at is None else f"never started; {UNDECLARED}"
+    return Verdict(MISSING, late=True, note=never, verb="explain", unattended=True)
 
 
 def under_pause(verdict: Verdict, known: Known, instant: int) -> Verdict:
@@ -225,6 +229,12 @@ def grace_text(window: Window) -> str:
 async def lines(name: str | None = None, scope: str | None = None) -> list[Known]:
     """The lines of the ledger, or of one job, or one line, by name and scope."""
     return await every(LINES, known_from_row, name=name, scope=scope)
+
+
+async def line_zone(name: str) -> str:
+    """The zone of a job's schedule in force, for showing times; UTC without one."""
+    version = next((known.version for known in await lines(name)), None)
+    return "UTC" if version is None else version.zone
 
 
 async def window_of_row(known: Known, row: Run, instant: int, occurrence: Occurrence | None = None) -> Window:

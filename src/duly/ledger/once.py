@@ -32,6 +32,7 @@ from duly.ledger.take import (
     gone,
     look,
     payload_differs,
+    retired,
     run_parameters,
     skipped_by_range,
 )
@@ -88,6 +89,9 @@ async def _once(
             raise BelowHorizon
         if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
             raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
+        ended = retired(known, await now() if occurrence is None else occurrence.due)
+        if ended is not None:
+            raise ended
     elif await _complete_or_refuse(seen, claimer):
         return False
     else:

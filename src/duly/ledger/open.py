@@ -24,7 +24,7 @@ from duly.ledger.records import (
     RunId,
     pause_of,
 )
-from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
+from duly.ledger.register import Declaration, declare, find, find_again, is_complete, refusal_of, refused
 from duly.ledger.spells import find_nominal, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
@@ -75,7 +75,7 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     No lock, no commit: this is all that a duplicate costs.
     """
     known = await find(declared.job, declared.scope)
-    refusal = refusal_of(known, declared)
+    refusal = await refused(known, declared)
     if refusal is not None:
         return refusal
     if known is None or not is_complete(known, declared):
@@ -222,9 +222,7 @@ async def _held(known: Known) -> Known:
     """Hold the line; what is known of the job as it is now."""
     assert known.line is not None
     await hold_line(known)
-    found = await find(known.job.name, known.line.scope)
-    assert found is not None  # jobs and lines are never deleted
-    return found
+    return await find_again(known.job.name, known.line.scope)
 
 
 async def open_owed(known: Known, as_of: int, by: str) -> tuple[Known, Owed]:

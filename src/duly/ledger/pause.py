@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from duly.errors import Misuse, NotAllowed, UnknownJob, UnknownScope
 from duly.ledger.address import scopes_of
-from duly.ledger.ask import Statement, count, now, one
+from duly.ledger.ask import Statement, count, now
+from duly.ledger.ends import hold_job
 from duly.ledger.events import tell
 from duly.ledger.open import open_owed
 from duly.ledger.owed import Owed
@@ -16,7 +17,6 @@ from duly.ledger.records import Known, Pause, RunId, pause_of
 from duly.ledger.register import find
 from duly.ledger.resolve import Word
 from duly.ledger.take import hold_line, run_parameters
-from duly.ledger.versions import LOCK_JOB
 from duly.records import record, replace
 from duly.times import instant_text
 
@@ -103,10 +103,9 @@ def _detail(scope: str | None, detail: str) -> str:
 
 async def _lines(name: str, scope: str | None) -> list[Known]:
     """The lines that are meant; the job's row is held, so that two who pause or resume come one after the other."""
-    await one(LOCK_JOB, int, name=name)
-    scopes = await scopes_of(name)
-    if not scopes:
+    if await hold_job(name) is None:
         raise UnknownJob(f"the ledger knows no job {name!r}")
+    scopes = await scopes_of(name)
     if scope is not None and scope not in scopes:
         raise UnknownScope(f"scope: {name} has no scope {scope!r}")
     found = [await find(name, each) for each in (scopes if scope is None else [scope])]

@@ -84,7 +84,7 @@ async def admit(known: Known, spell: Spell, unsettled: list[Run], as_of: int) ->
     assert known.line is not None
     assert known.series is not None
     policy = parse_catch_up(known.job.catch_up, once=True)
-    newest = await _newest_nominal(known, spell, known.series, as_of)
+    newest = await _newest_nominal(known, spell, known.series, known.line.owed_by(as_of))
     owed = _Owed(known, spell, policy, as_of, newest)
     free = [run for run in unsettled if not stays_owed(run)]
     if policy.policy != "each":
@@ -186,12 +186,10 @@ class _Owed:
         return (o for o in self._until_end(self._spell.ending_after(self._since)) if o.nominal >= self._series.horizon)
 
     def _until_end(self, occurrences: Iterator[Occurrence]) -> Iterator[Occurrence]:
-        ends = self._line.ends
-        return takewhile(lambda o: ends is None or o.due < ends, occurrences)
+        return takewhile(lambda o: self._line.owes(o.due), occurrences)
 
     def _newest_first(self) -> Iterator[Occurrence]:
-        by = self._as_of if self._line.ends is None else min(self._as_of, self._line.ends - 1)
-        return self._spell.before(by)
+        return self._spell.before(self._line.owed_by(self._as_of))
 
     # -- what is dropped -------------------------------------------------------------------------------------------------
 

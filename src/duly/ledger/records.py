@@ -26,6 +26,7 @@ class Job:
 
     id: int
     name: str
+    first_name: str
     catch_up: str
     contract: str
     remembers: int | None
@@ -41,6 +42,7 @@ class Job:
     owner: str
     roster: str
     version: int | None
+    retired_at: int | None
     edition: int
     paused_at: int | None = None
     paused_until: int | None = None
@@ -48,10 +50,10 @@ class Job:
     paused_why: str | None = None
 
 
-JOB_COLUMNS = """j.id, j.name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
-       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.edition,
-       j.paused_at, j.paused_until, j.paused_by, j.paused_why"""
-JOB_WIDTH = 22
+JOB_COLUMNS = """j.id, j.name, j.first_name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
+       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.retired_at,
+       j.edition, j.paused_at, j.paused_until, j.paused_by, j.paused_why"""
+JOB_WIDTH = 24
 
 
 @record
@@ -82,12 +84,16 @@ VERSION_WIDTH = 15
 
 @record
 class Line:
-    """A job with a scope: one row of the roster. Instants are in microseconds."""
+    """A job with a scope: one row of the roster. Instants are in microseconds.
+
+    Nothing due before `starts`, or at or after `ends`, is owed.
+    """
 
     id: int
     scope: str
     starts: int | None
     ends: int | None
+    undeclared_at: int | None
     opened_until: int | None
     next_due: int | None
     holder_series: int | None
@@ -105,10 +111,18 @@ class Line:
             return None
         return RunId(self.holder_series, self.holder_nominal, self.holder_revision)
 
+    def owes(self, due: int) -> bool:
+        """Whether what is due then comes before the line's end."""
+        return self.ends is None or due < self.ends
 
-LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.opened_until, l.next_due,
+    def owed_by(self, instant: int) -> int:
+        """The last instant, up to this one, at which something may have come due of the line."""
+        return instant if self.ends is None else min(instant, self.ends - 1)
+
+
+LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.undeclared_at, l.opened_until, l.next_due,
        l.holder_series, l.holder_nominal, l.holder_revision, l.paused_at, l.paused_until, l.paused_by, l.paused_why"""
-LINE_WIDTH = 13
+LINE_WIDTH = 14
 
 
 @record

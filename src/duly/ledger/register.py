@@ -7,7 +7,16 @@ value, and different ones are stored, with an event.
 
 from __future__ import annotations
 
-from duly.errors import Misuse, NoSchedule, Refused, ScheduleChanged, UnknownJob, UnknownScope
+from duly.errors import (
+    JobRenamed,
+    Misuse,
+    NoSchedule,
+    Refused,
+    Retired,
+    ScheduleChanged,
+    UnknownJob,
+    UnknownScope,
+)
 from duly.ledger.ask import Statement, count, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
@@ -27,7 +36,7 @@ from duly.ledger.records import (
 from duly.records import record
 from duly.schedule.spec import Schedule, every, from_spec
 from duly.schedule.spells import Spell
-from duly.times import DAY, HOUR, MINUTE, SECOND
+from duly.times import DAY, HOUR, MINUTE, SECOND, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,9 +79,9 @@ select {JOB_COLUMNS},
 ADD_JOB = Statement(
     "add_job",
     """
-insert into duly_job (name, catch_up, contract, remembers, clean_exits, retries, retry_delay, retry_ceiling, grace,
+insert into duly_job (name, first_name, catch_up, contract, remembers, clean_exits, retries, retry_delay, retry_ceiling, grace,
        overlap, ordered, lease, timeout, owner, roster, created_at)
-values (:name, :catch_up, :contract, :remembers, :clean_exits, :retries, :retry_delay, :retry_ceiling, :grace,
+values (:name, :name, :catch_up, :contract, :remembers, :clean_exits, :retries, :retry_delay, :retry_ceiling, :grace,
        :overlap, :ordered, :lease, :timeout, :owner, :roster, {now})
     on conflict do nothing
 """,
@@ -127,6 +136,10 @@ insert into duly_series (line, zone, grain, horizon)
 values (:line, :zone, :grain, :horizon)
     on conflict do nothing
 """,
+)
+
+NAME_NOW = Statement(
+    "name_now", "select j.name from duly_former_name f join duly_job j on j.id = f.job where f.name = :name"
 )
 
 FIND_SERIES = Statement(
@@ -246,6 +259,26 @@ async def find(name: str, scope: str) -> Known | None:
     return await one(FIND, known_from_row, name=name, scope=scope)
 
 
+async def name_now(name: str) -> str | None:
+    """The name that a job has in place of a former one; None for a name that no job has given up."""
+    return await one(NAME_NOW, str, name=name)
+
+
+def renamed(name: str, now_named: str) -> JobRenamed:
+    """The refusal of whoever still declares a job by a former name."""
+    return JobRenamed(
+        f"{name} was renamed, and its runs with it; nothing was run. Declare it as {now_named}",
+        next_step=f"duly jobs show {now_named}",
+    )
+
+
+async def refused(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
+    """Why a declaration cannot stand: as `refusal_of`, also of a name that was given up."""
+    if known is None and (now_named := await name_now(declared.job)) is not None:
+        return renamed(declared.job, now_named)
+    return refusal_of(known, declared)
+
+
 def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
     """Why a declaration cannot stand beside what is known, or None. Pure: the same before a write and inside it."""
     if known is None:
@@ -258,6 +291,11 @@ def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse |
         return ScheduleChanged(
             f"{declared.job} is declared as: {declared.schedule.words()}; in force is version {known.version.number}: "
             f"{known.version.words}. Nothing was run"
+        )
+    if known.line is None and known.job.retired_at is not None:
+        return Retired(
+            f"{known.job.name} was retired at {instant_text(known.job.retired_at)}; its roster takes no new scope",
+            next_step=f"duly jobs show {known.job.name}",
         )
     if known.line is None and known.job.roster == "closed" and declared.scope not in (declared.scopes or ()):
         return UnknownScope(f"{declared.job} has a closed roster, and {declared.scope!r} is not in it")
@@ -303,19 +341,13 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
     A job that was never seen is registered without a schedule only where that is asked for.
     """
     known = await find(declared.job, declared.scope)
-    refusal = refusal_of(known, declared)
+    refusal = await refused(known, declared)
     if refusal is not None and not (unscheduled and isinstance(refusal, UnknownJob)):
         return refusal
     if is_complete(known, declared):
         assert known is not None
         return known
-    if known is None:
-        await _add_job(declared)
-    elif not policies_agree(known.job, declared.policies):
-        await _keep_policies(known.job, declared)
-    known = await _found(declared)
-    if known.version is None and declared.schedule is not None:
-        await add_version(known.job, declared.schedule, number=1, effective_from=0, by=declared.by, reason="registered")
+    known = await _keep_job(known, declared)
     if known.line is None:
         await _add_line(known, declared)
     await _add_series(await _found(declared))
@@ -324,16 +356,51 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
     return refusal_of(known, declared) or known
 
 
-async def _found(declared: Declaration) -> Known:
+async def declare_job(declared: Declaration) -> Known | Refused | Misuse:
+    """As `declare`, of the job alone: its scope is not put on the roster by it."""
     known = await find(declared.job, declared.scope)
-    assert known is not None  # registered in this transaction
+    refusal = await refused(known, declared)
+    if refusal is not None:
+        return refusal
+    known = await _keep_job(known, declared)
+    return refusal_of(known, declared) or known
+
+
+async def _keep_job(known: Known | None, declared: Declaration) -> Known:
+    """Write down what is new of the job: its name, its policies, its first schedule."""
+    if known is None:
+        await _add_job(declared)
+    elif not policies_agree(known.job, declared.policies):
+        await _keep_policies(known.job, declared)
+    known = await _found(declared)
+    if known.version is None and declared.schedule is not None:
+        await add_version(known.job, declared.schedule, number=1, effective_from=0, by=declared.by, reason="registered")
+        known = await _found(declared)
     return known
+
+
+async def _found(declared: Declaration) -> Known:
+    return await find_again(declared.job, declared.scope)
+
+
+async def find_again(name: str, scope: str) -> Known:
+    """What is known of a job that was seen in this transaction: it is never deleted, but others may have renamed it."""
+    known = await find(name, scope)
+    if known is not None:
+        return known
+    now_named = await name_now(name)
+    assert now_named is not None
+    raise renamed(name, now_named)
 
 
 async def _add_job(declared: Declaration) -> None:
     added = await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.defaults, **declared.policies})
     if not added:
         return
+    if (
+        now_named := await name_now(declared.job)
+    ) is not None:  # registered and renamed by others since it was looked for
+        raise renamed(declared.job, now_named)
     known = await _found(declared)
     words = "without a schedule" if declared.schedule is None else declared.schedule.words()
     await tell("job_registered", job=known.job.id, by=declared.by, detail=words)
@@ -375,14 +442,30 @@ async def _add_line(known: Known, declared: Declaration) -> None:
 
 async def _add_series(known: Known) -> None:
     """The series of the schedule in force, and where the line starts: at its newest occurrence that is due."""
-    assert known.line is not None
     if known.version is None:
         return
-    await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
+    await add_series(known)
     instant = await now()
-    spell = Spell(schedule_of(known.version), known.version.number, known.version.effective_from or None, None)
-    newest = next(spell.before(instant), None)
-    starts = instant if newest is None else newest.due
+    newest = next(_spell_in_force(known.version).before(instant), None)
+    await start_line(known, instant if newest is None else newest.due)
+
+
+def _spell_in_force(version: Version) -> Spell:
+    return Spell(schedule_of(version), version.number, version.effective_from or None, None)
+
+
+async def add_series(known: Known) -> None:
+    """The series of the schedule in force; a line may have none yet."""
+    assert known.line is not None
+    assert known.version is not None
+    await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
+
+
+async def start_line(known: Known, starts: int) -> None:
+    """Let what comes due from an instant on be owed, of a line that has no beginning yet."""
+    assert known.line is not None
+    assert known.version is not None
+    spell = _spell_in_force(known.version)
     first = next(spell.after(starts - 1), None)  # a calendar may make several due at once: then the oldest of them
     opened_until, next_due = (starts, None) if first is None else (first.start, first.due)
     await count(START_LINE, line=known.line.id, starts=starts, opened_until=opened_until, next_due=next_due)

@@ -186,6 +186,10 @@ def recall(remembered: Remembered, window: str) -> Recalled | None:
         return None
     if found.off or found.start >= found.end:
         return None
+    line = remembered.known.line
+    assert line is not None
+    if not line.owes(found.due):  # an end that lay ahead when it was remembered
+        return None
     if spell.since is not None and found.start < spell.since + _NAMED_BEFORE:
         return None
     around = None

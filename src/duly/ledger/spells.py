@@ -6,7 +6,7 @@ What a spell is and yields is pure, and stands in `schedule/spells.py`.
 from __future__ import annotations
 
 from duly.ledger.ask import Statement, every
-from duly.ledger.records import VERSION_COLUMNS, Known, Version
+from duly.ledger.records import VERSION_COLUMNS, Job, Known, Version
 from duly.ledger.register import schedule_of, scheduled
 from duly.schedule.spells import Spell, due_after, due_before, find_nominal, lookup, windows_after
 
@@ -19,6 +19,7 @@ __all__ = [
     "lookup",
     "spell_in_force",
     "spells_of",
+    "spells_of_job",
     "windows_after",
 ]
 
@@ -36,14 +37,19 @@ def spell_in_force(known: Known) -> Spell:
 
 async def spells_of(known: Known) -> list[Spell]:
     """The spells of a job under the zone and grain in force, oldest first. Raises as `spell_in_force`."""
-    current = spell_in_force(known)
+    scheduled(known)
     assert known.version is not None
-    if known.version.number == 1:
-        return [current]
-    versions = await every(VERSIONS_OF, Version, job=known.job.id)
+    return await spells_of_job(known.job, known.version)
+
+
+async def spells_of_job(job: Job, in_force: Version) -> list[Spell]:
+    """As `spells_of`, of a job that may have no line yet. `in_force` is its version now."""
+    if in_force.number == 1:
+        return [Spell(schedule_of(in_force), 1, in_force.effective_from or None, None)]
+    versions = await every(VERSIONS_OF, Version, job=job.id)
     beginnings = [version.effective_from for version in versions]
     return [
         Spell(schedule_of(version), version.number, version.effective_from or None, until)
         for version, until in zip(versions, [*beginnings[1:], None], strict=True)
-        if (version.zone, version.grain) == (known.version.zone, known.version.grain)
+        if (version.zone, version.grain) == (in_force.zone, in_force.grain)
     ]

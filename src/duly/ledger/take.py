@@ -13,6 +13,7 @@ from duly.errors import (
     OutcomeUnknown,
     PayloadConflict,
     Refused,
+    Retired,
     RunFailed,
     RunPaused,
     RunSkipped,
@@ -42,6 +43,7 @@ from duly.ledger.records import (
 )
 from duly.ledger.windows import notice_drift, open_to_work
 from duly.records import record, replace
+from duly.times import instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -345,7 +347,21 @@ async def _answer_absent(
         raise Conflict("the job's schedule changed just now; nothing was run. Try again")
     if found.skipped is not None:
         return RunSkipped(f"this window was skipped ({found.skipped}); `duly unskip` it to run it")
+    if (ended := retired(known, found.instant if due is None else due)) is not None:
+        return ended
     return NotDue(run, due) if due is not None and due > found.instant else None
+
+
+def retired(known: Known, due: int) -> Retired | None:
+    """The refusal of a window without a row that comes due after its line has ended; None where it has not. Pure.
+
+    A run that has a row was owed before, and stays so. Outside a schedule what counts is when it is asked for.
+    """
+    line = known.line
+    if line is None or line.ends is None or line.owes(due):
+        return None
+    who = "job" if known.job.retired_at is not None else "scope" if line.scope else "line"
+    return Retired(f"the {who} was retired at {instant_text(line.ends)}: what comes due from then on is not owed")
 
 
 async def _answer_seen(

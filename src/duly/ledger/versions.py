@@ -17,7 +17,7 @@ from duly.ledger.bounds import NEAR, Coming, open_in_order
 from duly.ledger.events import tell
 from duly.ledger.open import open_owed
 from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Run, RunId, Version
-from duly.ledger.register import Declaration, add_version, declare, find, same_schedule
+from duly.ledger.register import Declaration, add_version, declare, find, name_now, renamed, same_schedule
 from duly.ledger.spells import Spell, spell_in_force
 from duly.ledger.take import hold_line
 from duly.ledger.windows import OPENED_UNTIL, open_to_work
@@ -83,6 +83,8 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Appli
     await one(LOCK_JOB, int, name=name)
     lines = [await _found(name, scope) for scope in await scopes_of(name)]
     if not lines:
+        if (now_named := await name_now(name)) is not None:
+            raise renamed(name, now_named)
         raise UnknownJob(f"the ledger knows no job {name!r}; its first `duly exec` registers it")
     version = lines[0].version
     if version is None:
@@ -162,7 +164,8 @@ async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> Non
     assert known.line is not None
     assert known.line.opened_until is not None
     assert known.series is not None
-    begun = list(takewhile(lambda o: o.start <= instant, spell_in_force(known).ending_after(known.line.opened_until)))
+    line, unopened = known.line, spell_in_force(known).ending_after(known.line.opened_until)
+    begun = list(takewhile(lambda o: o.start <= instant and line.owes(o.due), unopened))
     opening = await open_in_order(known.series, known.line.opened_until, Coming(begun, [], None))
     for occurrence in opening.fresh:
         await open_to_work(known, RunId(known.series.id, occurrence.nominal), occurrence, by)

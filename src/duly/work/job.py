@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
-from duly.ledger.address import scopes_of
+from duly.ledger.address import scopes_to_work
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
@@ -21,6 +21,7 @@ from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
+from duly.ledger.roster import differs, enrol
 from duly.records import replace
 from duly.schedule.keys import RunKey
 from duly.times import SECOND, parse_duration
@@ -43,6 +44,7 @@ from duly.work.waiting import Patience
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.remembered import Recalled
+    from duly.ledger.roster import Scope
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
@@ -64,7 +66,7 @@ class Job(Generic[Tx]):
         keeper: LeaseKeeper,
         declared: Declaration,
         function: Callable[[Run[Tx]], object],
-        scopes: tuple[str, ...] | None,
+        roster: tuple[Scope, ...] | None,
         *,
         inline: bool,
     ) -> None:
@@ -74,7 +76,9 @@ class Job(Generic[Tx]):
         self._store = store
         self._keeper = keeper
         self._declared = declared
-        self._scopes = scopes
+        self._scopes = declared.scopes
+        self._roster = roster
+        self._enrolled = not roster
         self._inline = inline
         self._memory = Memory()
 
@@ -91,6 +95,7 @@ class Job(Generic[Tx]):
         `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon`, `WindowInvalid`, `ScheduleChanged`, `LedgerBusy`.
         """
         declared = for_scope(self._declared, scope, self._scopes)
+        self._enrol()
         hashed = None if payload is None else payload_hash(payload)
         patience = None if wait is None else Patience(self._store, wait_micros(wait))
         while True:
@@ -154,7 +159,11 @@ class Job(Generic[Tx]):
         """
         done: list[Completed] = []
         failures: list[Exception] = []
-        for each in self._roster(scope):
+        try:
+            self._enrol()
+        except Exception as e:
+            raise ExceptionGroup(f"{self.name}: not all that is owed is complete", [e]) from None
+        for each in self._scopes_to_work(scope):
             try:
                 self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
             except Exception as e:
@@ -216,7 +225,7 @@ class Job(Generic[Tx]):
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
         pid = os.getpid()
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
+        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
         if not self._inline:
             self._keeper.keep(claim, run._supersede)
         try:
@@ -266,12 +275,19 @@ class Job(Generic[Tx]):
                 return
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
 
-    def _roster(self, scope: str | None) -> list[str]:
+    def _scopes_to_work(self, scope: str | None) -> list[str]:
         if scope is not None:
             return [scope]
         if self._scopes is not None:
             return list(self._scopes)
-        return self._store.read(scopes_of(self.name)) or [""]
+        return self._store.read(scopes_to_work(self.name))
+
+    def _enrol(self) -> None:
+        """Put the scopes that are declared on the roster, once: one that is never run is missing, and not invisible."""
+        if self._enrolled or self._roster is None:
+            return
+        missing = self._store.read(differs(self._declared, self._roster))
+        self._enrolled = not missing or has_enrolled(self._store.write(enrol(self._declared, self._roster)))
 
 
 def answered(named: Named) -> AlreadyCompleted | Busy | NotDue:
@@ -288,6 +304,13 @@ def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None)
     if roster is not None and scope not in roster:
         raise UnknownScope(f"scope: {declared.job} has the scopes {', '.join(map(repr, roster))}, not {scope!r}")
     return declared if declared.scope == scope else replace(declared, scope=scope)
+
+
+def has_enrolled(answer: list[str] | Refused | Misuse) -> bool:
+    """Whether the roster is as declared. What the ledger refuses of the job, the run that follows is refused as well."""
+    if isinstance(answer, Misuse):
+        raise answer
+    return not isinstance(answer, Refused)
 
 
 def refuse_unfinished(result: object) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from duly.ledger.named import Named
+    from duly.ledger.roster import Scope
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.borrowed import Lent
@@ -75,17 +76,18 @@ class Ledger(Generic[Tx]):
         ordered: bool | None = None,
         inline: bool = False,
         owner: str | None = None,
-        scopes: Sequence[str] | None = None,
+        scopes: Sequence[str | Scope] | None = None,
     ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
         """Declare a job whose work is the decorated function.
 
         `catch_up` is named by whoever writes the job: `duly.EACH` or `duly.LATEST`. `effect` is its contract:
         `transactional` (it writes through `run.tx`), `idempotent` (with `remembers`, how long the destination
         deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. What is left out keeps the
-        value that the ledger has. `scopes` closes the roster. A `timeout` ends no function from outside: it is told as
-        `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two,
-        for short transactional work that may hold the ledger while it lasts. Nothing is written before the first `run` or
-        `catch_up`. Raises `Misuse`, naming the argument.
+        value that the ledger has. `scopes` closes the roster: names, or a `duly.Scope` with a beginning and an end; all of
+        them are on it from the first `run` or `catch_up` on, whether they run or not. A `timeout` ends no function from
+        outside: it is told as `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed
+        commit instead of two, for short transactional work that may hold the ledger while it lasts. Nothing is written
+        before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
         """
         declared, closed = declaration_of(
             name,

@@ -9,7 +9,17 @@ from __future__ import annotations
 from time import monotonic
 
 from duly.codes import CANNOT_CREATE, CONFIGURATION, TAKEN_OVER, TIMED_OUT, UNKNOWN
-from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, OutcomeUnknown, Refused
+from duly.errors import (
+    ClaimLost,
+    Conflict,
+    DulyError,
+    JobRenamed,
+    LedgerUnavailable,
+    Misuse,
+    NotAllowed,
+    OutcomeUnknown,
+    Refused,
+)
 from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, has_completed, has_ended, release_or_raise
 from duly.ledger.contracts import Ending
@@ -102,6 +112,7 @@ class Poke:
         self._tell = tell
         self.paused: Pause | None = None  # why nothing more is worked
         self.reports: dict[RunId, Report] = {}  # the last attempt's, of each run worked, in the order of working
+        self.ended_at: int | None = None  # when the line ended, if it did before this poke
 
     # -- which runs ----------------------------------------------------------------------------------------------------
 
@@ -109,8 +120,16 @@ class Poke:
         """Work what is owed. Answers the run that was not worked and is the newest due, or that blocks it."""
         as_of = began = self._store.now()
         while True:
-            answer = self._next(as_of)
+            try:
+                answer = self._next(as_of)
+            except JobRenamed:
+                if not self.reports:
+                    raise
+                return None  # while its runs were worked; the next poke is told
             self.paused = answer.paused if isinstance(answer, Idle) else None
+            if isinstance(answer, Idle) and answer.known is not None and answer.known.line is not None:
+                ends = answer.known.line.ends
+                self.ended_at = ends if ends is not None and ends <= began else None
             if isinstance(answer, Work):
                 self._work(answer)
                 if self._signals.end_is_wanted() or self._order.only_one:
@@ -252,7 +271,7 @@ class Poke:
     def _attempt(self, work: Work) -> Report:
         """Give one run to the command, and write down how that ended."""
         deadline = _deadline(work.job, work.claim, work.next_due)
-        briefing = Briefing(work.key, work.claim, work.row, self._store.namespace, deadline)
+        briefing = Briefing(work.key, work.claim, work.row, self._store.namespace, deadline, work.job.first_name)
         try:
             return self._attempt_with(work, briefing)
         except ClaimLost:

@@ -42,8 +42,11 @@ class Window(NamedTuple):
 class RunFacts:
     """What an attempt knows of its run, whichever way it is called. Most functions ask for little of it."""
 
-    def __init__(self, namespace: str, key: RunKey, claim: Claim, row: Row, timeout: int | None) -> None:
+    def __init__(
+        self, namespace: str, key: RunKey, claim: Claim, row: Row, timeout: int | None, first_name: str
+    ) -> None:
         self._namespace = namespace
+        self._first_name = first_name
         self._key = key
         self._claim = claim
         self._row = row
@@ -89,7 +92,7 @@ class RunFacts:
     @cached_property
     def idempotency_key(self) -> str:
         """What a remote system knows the run's effect by: a UUID, the same for every attempt."""
-        return idempotency_key(self._namespace, self._key)
+        return idempotency_key(self._namespace, self._key, first_name=self._first_name)
 
     @property
     def deadline(self) -> datetime.datetime | None:
@@ -132,8 +135,9 @@ class Run(RunFacts, Generic[Tx]):
         row: Row,
         transaction: Owned | None = None,
         timeout: int | None = None,
+        first_name: str = "",
     ) -> None:
-        super().__init__(store.namespace, key, claim, row, timeout)
+        super().__init__(store.namespace, key, claim, row, timeout, first_name)
         self._store = store
         self._transaction = transaction
         self._began = time.monotonic()

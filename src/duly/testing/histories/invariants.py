@@ -123,6 +123,14 @@ def nothing_below_the_horizon_is_executed(history: History) -> Iterator[str]:
             yield f"{after.run.id} lies below the horizon and was executed"
 
 
+def nothing_after_the_end_is_executed(history: History) -> Iterator[str]:
+    """What comes due of a line after it has ended is not executed, unless it had its row before."""
+    for before, after in _changes(history):
+        due, ends = after.run.due, after.ends
+        if before is None and after.run.fence > 0 and due is not None and ends is not None and due >= ends:
+            yield f"{after.run.id} comes due after its line ended, and was executed"
+
+
 def sealed_windows_never_change(history: History) -> Iterator[str]:
     """I8: a window whose first attempt has started, or that has ended, never changes."""
     for before, after in _changes(history):
@@ -246,6 +254,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     unknown_is_never_taken,
     payload_is_fixed,
     nothing_below_the_horizon_is_executed,
+    nothing_after_the_end_is_executed,
     sealed_windows_never_change,
     windows_tile_time,
     every_change_is_in_the_table,

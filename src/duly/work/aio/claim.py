@@ -37,7 +37,7 @@ class Claim:
     def __init__(
         self, store: AsyncStore, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
     ) -> None:
-        self.run: Run[Any] = Run(store, key, held, row)
+        self.run: Run[Any] = Run(store, key, held, row, first_name=job.first_name)
         self._store = store
         self._keeper = keeper
         self._job = job

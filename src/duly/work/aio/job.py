@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, Refused
 from duly.ledger import contracts
-from duly.ledger.address import scopes_of
+from duly.ledger.address import scopes_to_work
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
@@ -20,6 +20,7 @@ from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
+from duly.ledger.roster import differs, enrol
 from duly.schedule.keys import RunKey
 from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, held_of, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
@@ -28,13 +29,14 @@ from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotD
 from duly.work.attempt import Pulse, raise_if_refused, retry_delay, terms_of
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
-from duly.work.job import answered, for_scope, refuse_unfinished, wait_micros
+from duly.work.job import answered, for_scope, has_enrolled, refuse_unfinished, wait_micros
 from duly.work.memory import Memory
 from duly.work.payload import payload_hash
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.remembered import Recalled
+    from duly.ledger.roster import Scope
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
     from duly.work.payload import Json
@@ -52,7 +54,7 @@ class Job(Generic[Tx]):
         keeper: LeaseKeeper,
         declared: Declaration,
         function: Callable[[Run[Tx]], Awaitable[object]],
-        scopes: tuple[str, ...] | None,
+        roster: tuple[Scope, ...] | None,
         *,
         inline: bool,
     ) -> None:
@@ -62,7 +64,9 @@ class Job(Generic[Tx]):
         self._store = store
         self._keeper = keeper
         self._declared = declared
-        self._scopes = scopes
+        self._scopes = declared.scopes
+        self._roster = roster
+        self._enrolled = not roster
         self._inline = inline
         self._memory = Memory()
 
@@ -84,6 +88,7 @@ class Job(Generic[Tx]):
         self, declared: Declaration, window: str, payload: str | None, wait: int | float | str | None
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         await self._store.open()
+        await self._enrol()
         patience = None if wait is None else await Patience.of(self._store, wait_micros(wait))
         while True:
             named = await self._try(declared, window, payload)
@@ -145,7 +150,11 @@ class Job(Generic[Tx]):
         await self._store.open()
         done: list[Completed] = []
         failures: list[Exception] = []
-        for each in await self._roster(scope):
+        try:
+            await self._enrol()
+        except Exception as e:
+            raise ExceptionGroup(f"{self.name}: not all that is owed is complete", [e]) from None
+        for each in await self._scopes_to_work(scope):
             try:
                 await self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
             except Exception as e:
@@ -207,7 +216,7 @@ class Job(Generic[Tx]):
         again: Callable[[Claimer], Operation[Any]],
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
+        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
         if not self._inline:
             self._keeper.keep(claim, run._supersede)
         try:
@@ -258,12 +267,19 @@ class Job(Generic[Tx]):
                 return
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
 
-    async def _roster(self, scope: str | None) -> list[str]:
+    async def _scopes_to_work(self, scope: str | None) -> list[str]:
         if scope is not None:
             return [scope]
         if self._scopes is not None:
             return list(self._scopes)
-        return await self._store.read(scopes_of(self.name)) or [""]
+        return await self._store.read(scopes_to_work(self.name))
+
+    async def _enrol(self) -> None:
+        """Put the scopes that are declared on the roster, once: as `duly.Job` does."""
+        if self._enrolled or self._roster is None:
+            return
+        missing = await self._store.read(differs(self._declared, self._roster))
+        self._enrolled = not missing or has_enrolled(await self._store.write(enrol(self._declared, self._roster)))
 
 
 def _claim_of_taken(taken: object) -> Held | None:

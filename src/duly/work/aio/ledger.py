@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from duly.ledger.named import Named
+    from duly.ledger.roster import Scope
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.protocol import AsyncStore
@@ -83,7 +84,7 @@ class Ledger(Generic[Tx]):
         ordered: bool | None = None,
         inline: bool = False,
         owner: str | None = None,
-        scopes: Sequence[str] | None = None,
+        scopes: Sequence[str | Scope] | None = None,
     ) -> Callable[[Callable[[Run[Tx]], Awaitable[object]]], Job[Tx]]:
         """Declare a job whose work is the decorated `async def`. As `duly.Ledger.job`."""
         declared, closed = declaration_of(
