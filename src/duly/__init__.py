@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from duly.errors import PayloadConflict as PayloadConflict
     from duly.errors import Refused as Refused
     from duly.errors import RunBusy as RunBusy
+    from duly.errors import RunCancelled as RunCancelled
     from duly.errors import RunFailed as RunFailed
     from duly.errors import RunSkipped as RunSkipped
     from duly.errors import ScheduleChanged as ScheduleChanged
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError LedgerBusy LedgerCorrupt LedgerTooNew LedgerUnavailable "
     "LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown PayloadConflict Refused "
-    "RunBusy RunFailed RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope "
+    "RunBusy RunCancelled RunFailed RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope "
     "WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.schedule.calendar": "make_calendar",

@@ -130,7 +130,7 @@ def _show_one(args: argparse.Namespace, words: list[str]) -> int:
 
 
 def _attempt_as_json(seen: _Seen, attempt: Attempt) -> dict[str, Json]:
-    ended = attempt.ended
+    ended, request = attempt.ended, seen.history.request_to(attempt)
     return {
         "key": str(seen.window.key),
         "revision": attempt.revision,
@@ -143,6 +143,9 @@ def _attempt_as_json(seen: _Seen, attempt: Attempt) -> dict[str, Json]:
         "owner": ended.owner,
         "trigger": ended.trigger,
         "error": ended.error,
+        "cancel_asked_at": None if request is None else iso(request.at),
+        "cancel_asked_by": None if request is None else request.by,
+        "cancel_became": None if request is None else attempt.became_of(request),
     }
 
 
@@ -183,7 +186,7 @@ def _one_in_words(seen: _Seen, args: argparse.Namespace) -> str:
         facts.append(["due", f"{at(window.due)}, {ago(window.due, now)}"])
     parts = [str(window.key), table(facts)]
     if seen.history.attempts:
-        parts += ["", "attempts", table([_attempt_row(attempt, at, now) for attempt in seen.history.attempts])]
+        parts += ["", "attempts", table([_attempt_row(seen, attempt, at) for attempt in seen.history.attempts])]
     if seen.history.events:
         parts += ["", "events", table([_event_row(told, at) for told in seen.history.events])]
     for text in seen.history.texts:
@@ -191,12 +194,23 @@ def _one_in_words(seen: _Seen, args: argparse.Namespace) -> str:
     return "\n".join(parts)
 
 
-def _attempt_row(attempt: Attempt, at: Callable[[int], str], now: int) -> list[str | Cell]:
-    ended = attempt.ended
+def _attempt_row(seen: _Seen, attempt: Attempt, at: Callable[[int], str]) -> list[str | Cell]:
+    ended, now, request = attempt.ended, seen.history.as_of, seen.history.request_to(attempt)
+    asked = (
+        "" if request is None else f"asked to stop {ago(request.at, now)} by {request.by}: {attempt.became_of(request)}"
+    )
     number = f"{ended.number}" if attempt.revision == 1 else f"{ended.number} of revision {attempt.revision}"
     took = f"for {span((now if ended.ended_at is None else ended.ended_at) - ended.started_at)}"
     error = f": {ended.error}" if ended.error else ""
-    return [f"  {number}", f"{ended.outcome}{error}", at(ended.started_at), took, f"by {ended.owner}", ended.trigger]
+    return [
+        f"  {number}",
+        f"{ended.outcome}{error}",
+        at(ended.started_at),
+        took,
+        f"by {ended.owner}",
+        ended.trigger,
+        asked,
+    ]
 
 
 def _event_row(told: Told, at: Callable[[int], str]) -> list[str | Cell]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from duly.evidence.verdict import Window, lines, window_of_row
+from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every, now
+from duly.ledger.cancel import ASKED, Request
 from duly.ledger.events import Event
 from duly.ledger.records import LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId
 from duly.records import record
@@ -73,6 +75,19 @@ class Attempt:
     revision: int
     ended: EndedAttempt
 
+    def became_of(self, request: Request | None) -> str:
+        """What became of a request to stop it, in a few words; empty where there was none."""
+        if request is None:
+            return ""
+        return {
+            states.RUNNING: "has not ended yet",
+            states.UNKNOWN: "how it ended is not known",
+            "cancelled": "stopped",
+            "completed": "too late: it completed",
+            "failed": "failed by itself",
+            "lost": "vanished",
+        }.get(self.ended.outcome, self.ended.outcome)
+
 
 @record
 class Told:
@@ -102,6 +117,13 @@ class History:
     attempts: list[Attempt]
     events: list[Told]
     texts: list[Text]
+
+    def request_to(self, attempt: Attempt) -> Request | None:
+        """Who asked an attempt to stop, if anybody did."""
+        for told in self.events:
+            if told.event.kind == ASKED and told.event.attempt_id == attempt.ended.attempt_id:
+                return Request(told.event.at, told.event.by, told.event.reason)
+        return None
 
 
 async def runs(

@@ -58,8 +58,15 @@ def record_ending(store: Store, job: Job, claim: Claim, ending: Ending, *, error
         store.write(doubt_or_raise(claim, ending.cause))
         return None
     retry_in = retry_delay(job, claim, counted=ending.counted) if ending.retry else None
-    store.write(fail_or_raise(claim, ending, retry_in=retry_in, error=error))
-    return retry_in
+    return store.write(fail_or_raise(claim, ending, retry_in=retry_in, error=error))
+
+
+def ending_of(job: Job, claim: Claim, cause: str, *, elapsed: int, cancelled: bool) -> Ending:
+    """What a run becomes when the code that worked it gave up. `cancelled`: it had heard that it was asked to stop."""
+    terms = terms_of(job, claim)
+    if cancelled:
+        return contracts.after_cancel(terms, elapsed=elapsed)
+    return contracts.after_failure(terms, cause, elapsed=elapsed, failures=claim.failures)
 
 
 def retry_delay(job: Job, claim: Claim, *, counted: bool) -> int:

@@ -28,10 +28,10 @@ from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue, told
 from duly.work.attempt import (
     Pulse,
     elapsed_since_first,
+    ending_of,
     raise_if_refused,
     record_ending,
     retry_delay,
-    terms_of,
 )
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
@@ -206,7 +206,7 @@ class Job(Generic[Tx]):
         pid = os.getpid()
         run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
         if not self._inline:
-            self._keeper.keep(claim, run._supersede)
+            self._keeper.keep(claim, run._supersede, run._cancel)
         try:
             refuse_unfinished(self.function(run))
             run._complete(complete_or_raise(claim))
@@ -215,7 +215,7 @@ class Job(Generic[Tx]):
             if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's
                 raise
             run._abandon()
-            self._record(job, claim, row.payload, e, again)
+            self._record(run, job, claim, row.payload, e, again)
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
             raise
         finally:
@@ -223,6 +223,7 @@ class Job(Generic[Tx]):
 
     def _record(
         self,
+        run: Run[Tx],
         job: JobRow,
         claim: Held,
         payload: str | None,
@@ -233,12 +234,8 @@ class Job(Generic[Tx]):
         if isinstance(error, ClaimLost):
             return
         try:
-            ending = contracts.after_failure(
-                terms_of(job, claim),
-                type(error).__qualname__,
-                elapsed=elapsed_since_first(self._store, claim),
-                failures=claim.failures,
-            )
+            elapsed = elapsed_since_first(self._store, claim)
+            ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
                 record_ending(self._store, job, claim, ending, error=error_place(error))
                 return

@@ -2,7 +2,7 @@
 
 A lease is renewed when a third of it is over. That a renewal could not be written (a busy ledger, the run's own open
 transaction) is no loss: while somebody else writes, nobody can take over. That it was *refused* is: the claim's owner is
-told, at once.
+told, at once; and so, once, when a person asked the attempt to stop.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from time import monotonic
 
 from duly.errors import DulyError
 from duly.ledger.records import Claim
-from duly.ledger.take import renew
+from duly.ledger.take import ASKED_TO_STOP, LOST, beat
 from duly.store.protocol import Store
 from duly.times import SECOND
 from duly.work.waiting import LOOK_SECONDS
@@ -46,12 +46,14 @@ class LeaseKeeper:
         self._looks_at = 0  # when the thread looks next, by itself
         self._thread: threading.Thread | None = None
 
-    def keep(self, claim: Claim, lost: Callable[[], None]) -> None:
-        """Renew the claim's lease from now on; call `lost` once if another attempt has taken the run over."""
+    def keep(self, claim: Claim, lost: Callable[[], None], asked: Callable[[], None]) -> None:
+        """Renew the claim's lease from now on; call `lost` once if another attempt has taken the run over, and `asked` once if
+        a person asked this one to stop.
+        """
         if self._pid != os.getpid():
             self._begin_anew()
         with self._changed:
-            kept = self._kept[claim.attempt_id] = _Kept(claim, lost, self._now() + claim.lease // 3)
+            kept = self._kept[claim.attempt_id] = _Kept(claim, lost, asked, self._now() + claim.lease // 3)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="duly-lease-keeper", daemon=True)
                 self._thread.start()
@@ -107,22 +109,27 @@ class LeaseKeeper:
     def _renew(self, kept: _Kept) -> None:
         try:
             with _in_database:
-                held = self._store.write(renew(kept.claim), busy_seconds=RENEW_SECONDS)
+                heard = self._store.write(beat(kept.claim), busy_seconds=RENEW_SECONDS)
         except DulyError:  # not decided: try again soon
             kept.renew_at = self._now() + max(kept.claim.lease // 10, int(LOOK_SECONDS * SECOND))
             return
         kept.renew_at = self._now() + kept.claim.lease // 3
-        if not held:
+        if heard == LOST:
             with self._changed:
                 was_kept = self._kept.pop(kept.claim.attempt_id, None)
             if was_kept is not None:
                 kept.lost()
+        elif heard == ASKED_TO_STOP and not kept.is_asked:
+            kept.is_asked = True
+            kept.asked()
 
 
 class _Kept:
-    __slots__ = ("claim", "lost", "renew_at")
+    __slots__ = ("asked", "claim", "is_asked", "lost", "renew_at")
 
-    def __init__(self, claim: Claim, lost: Callable[[], None], renew_at: int) -> None:
+    def __init__(self, claim: Claim, lost: Callable[[], None], asked: Callable[[], None], renew_at: int) -> None:
         self.claim = claim
         self.lost = lost
+        self.asked = asked
+        self.is_asked = False
         self.renew_at = renew_at

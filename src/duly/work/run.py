@@ -49,6 +49,7 @@ class RunFacts:
         self._row = row
         self._timeout = timeout
         self._superseded = False
+        self._cancelled = False
         self.attempt: int = claim.number
 
     @cached_property
@@ -114,6 +115,16 @@ class RunFacts:
 
     def _supersede(self) -> None:
         self._superseded = True
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether a person asked this attempt to stop (`duly cancel`), as its last heartbeat heard. What raises from then on
+        ends it as cancelled, by its contract; what completes all the same is complete.
+        """
+        return self._cancelled
+
+    def _cancel(self) -> None:
+        self._cancelled = True
 
 
 class Run(RunFacts, Generic[Tx]):

@@ -164,6 +164,7 @@ create table duly.run (
     remembers        bigint,
     owner            text,
     trigger          text,
+    cancel_number    bigint,                  -- the attempt that a person asked to stop; no later one is meant
     primary key (series, nominal, revision)
 ) with (fillfactor = 75);
 

@@ -157,6 +157,7 @@ create table duly_run (
     remembers        integer,
     owner            text,
     trigger          text,
+    cancel_number    integer,                 -- the attempt that a person asked to stop; no later one is meant
     primary key (series, nominal, revision)
 ) without rowid;
 

@@ -78,6 +78,28 @@ def held_of(named: Named) -> Claim | None:
     return named.answer if isinstance(named.answer, Claim) else None
 
 
+class Working:
+    """The task that works a run, cancelled when a person asks the attempt to stop, as `asyncio.timeout` cancels one."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # a coroutine that is awaited runs in one
+        self._task = task
+        self._asked_before = task.cancelling()
+        self._tell = tell
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Cancel the task, wherever it waits now."""
+        self._is_stopped = True
+        self._tell()
+        self._task.cancel()
+
+    def was_stopped_by_us_alone(self) -> bool:
+        """Take our cancellation back, if there was one; whether there was, and nobody else's. To be asked once."""
+        return self._is_stopped and self._task.uncancel() <= self._asked_before
+
+
 class Patience:
     """Looks at a holder again and again, until a deadline by the ledger's clock."""
 

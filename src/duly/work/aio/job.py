@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, Refused
+from duly.errors import ClaimLost, DulyError, Misuse, Refused, RunCancelled
 from duly.ledger import contracts
 from duly.ledger.address import scopes_of
 from duly.ledger.complete import complete_or_raise, has_completed
@@ -21,11 +22,11 @@ from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.schedule.keys import RunKey
-from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, held_of, record_ending
+from duly.work.aio.attempt import Claiming, Patience, Working, elapsed_since_first, held_of, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue
-from duly.work.attempt import Pulse, raise_if_refused, retry_delay, terms_of
+from duly.work.attempt import Pulse, ending_of, raise_if_refused, retry_delay
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import answered, for_scope, refuse_unfinished, wait_micros
@@ -198,18 +199,22 @@ class Job(Generic[Tx]):
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
         run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
+        working = Working(run._cancel)
         if not self._inline:
-            self._keeper.keep(claim, run._supersede)
+            self._keeper.keep(claim, run._supersede, working.stop)
         try:
             refuse_unfinished(await self.function(run))
             _, cancelled = await to_the_end(run._complete(complete_or_raise(claim)))
         except BaseException as e:
             await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
+            self._keeper.drop(claim)
+            if working.was_stopped_by_us_alone() and isinstance(e, asyncio.CancelledError):
+                raise RunCancelled(f"a person asked attempt {run.attempt} of {run.key} to stop, and it did") from e
             raise
         finally:
             self._keeper.drop(claim)
-        if cancelled is not None:
+        if cancelled is not None and not working.was_stopped_by_us_alone():
             raise cancelled
         return Completed(run.key, run.attempt)
 
@@ -227,12 +232,8 @@ class Job(Generic[Tx]):
         if isinstance(error, ClaimLost):  # recorded already, by whoever took it over
             return
         try:
-            ending = contracts.after_failure(
-                terms_of(job, claim),
-                type(error).__qualname__,
-                elapsed=await elapsed_since_first(self._store, claim),
-                failures=claim.failures,
-            )
+            elapsed = await elapsed_since_first(self._store, claim)
+            ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
                 await record_ending(self._store, job, claim, ending, error=error_place(error))
                 return
