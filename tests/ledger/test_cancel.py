@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from duly.errors import ClaimLost, NotAllowed, OutcomeUnknown, RunBusy, RunFailed
+from duly.ledger.ask import Statement
 from duly.ledger.contracts import CANCELLED, CONTRACTS, EXTERNAL, IDEMPOTENT, TRANSACTIONAL, Terms, after_cancel
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import Busy, Claim
+from duly.ledger.take import LOSE_IF_UNCHANGED, TAKE_OVER, run_parameters
 from duly.times import DAY, HOUR, MINUTE
 from tests.books import Book, let_die
 
 KEY = "export:2026-10-05[UTC]"
 
 
-def worked(book: Book, **policies: int | str | None) -> Claim:
+def worked(book: Book, **policies: Any) -> Claim:
     """An attempt that works the run."""
     book.job(**policies)
     return book.take()
@@ -211,6 +215,21 @@ def test_nor_does_a_caller_that_names_it_take_it_over(book: Book) -> None:
     assert book.run(claim.run).waits_for_a_person
 
 
+@pytest.mark.parametrize("statement", [TAKE_OVER, LOSE_IF_UNCHANGED], ids=lambda each: each.name)
+def test_whoever_looked_before_it_was_asked_does_not_let_it_be_tried_again(book: Book, statement: Statement) -> None:
+    claim = worked(book)
+    seen: dict[str, Any] = {**run_parameters(claim.run), "seen_fence": claim.number, "seen_attempt": claim.attempt_id}
+    newcomer = {"attempt_id": b"n" * 16, "owner": "host/2", "trigger": "test", "lease": MINUTE}
+    of_contract = {"contract": TRANSACTIONAL, "remembers": None, "cause": "its attempt vanished"}
+    book.cancel()
+
+    book.touch(statement, **seen, **newcomer, **of_contract)
+
+    run = book.run(claim.run)
+    assert run.attempt_id == claim.attempt_id
+    assert run.retry_at is None
+
+
 def test_nor_does_once(book: Book) -> None:
     claim = worked(book)
     book.cancel()
@@ -303,14 +322,15 @@ def test_so_is_one_that_failed_and_waits(book: Book, retry_in: int | None) -> No
     assert isinstance(book.poke(), Idle)
 
 
-def test_one_whose_attempt_did_nothing_and_is_gone_is_ended_and_skipped(book: Book) -> None:
+def test_one_whose_attempt_did_nothing_and_is_gone_waits_for_a_person(book: Book) -> None:
     claim = worked(book)
     book.lapse()
 
     run = book.cancel()
 
-    assert run.state == "skipped"
+    assert (run.state, run.cause, run.retry_at) == ("failed", CANCELLED, None)
     assert book.attempts(claim.run) == [(1, "lost")]
+    assert book.cancel().state == "skipped"
 
 
 def test_one_whose_attempt_is_gone_and_may_have_done_anything_is_unknown(book: Book) -> None:

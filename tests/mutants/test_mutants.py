@@ -51,6 +51,7 @@ WAITS = "tests/work/test_waits.py::test_"
 IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
 TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
 OWED = "tests/ledger/test_owed.py::test_"
+CANCELLING = "tests/ledger/test_cancel.py::test_"
 RULES = "tests/ledger/test_rules.py::test_"
 TX = "tests/work/test_run_tx.py::test_"
 TRIGGER = "store/migrations/0001_ledger.sqlite.sql"
@@ -314,6 +315,65 @@ MUTANTS = (
         (TAKING_OVER + "what_the_destination_remembers_is_counted_from_the_first_attempt",),
     ),
     Mutant(
+        "a request to stop means whichever attempt is made",
+        (
+            Fault(
+                "ledger/records.py",
+                "self.cancel_number is not None and self.cancel_number == self.fence",
+                "self.cancel_number is not None",
+            ),
+            Fault(TAKE, "fence = :number and cancel_number = :number\n", "fence = :number and cancel_number > 0\n"),
+        ),
+        (CANCELLING + "a_later_attempt_is_not_meant",),
+    ),
+    Mutant(
+        "a failure of a later attempt is not retried either",
+        (Fault(COMPLETE, "case when cancel_number = fence then", "case when cancel_number > 0 then"),),
+        (CANCELLING + "a_later_attempt_is_not_meant",),
+    ),
+    Mutant(
+        "a cancelled run that fails is retried by policy",
+        (Fault(COMPLETE, "case when cancel_number = fence then null else {now} + :retry_in end", "{now} + :retry_in"),),
+        (CANCELLING + "what_fails_before_it_has_heard_is_not_retried_by_policy",),
+    ),
+    Mutant(
+        "a cancelled run that is given back is worked again",
+        (Fault(COMPLETE, "   and coalesce(cancel_number, 0) < fence\n", ""),),
+        (CANCELLING + "what_gives_the_run_back_ends_as_cancelled_and_is_not_taken_again",),
+    ),
+    Mutant(
+        "a cancelled attempt that vanished is taken for one that may be tried again",
+        (Fault(TAKE, "    if held.cancel_is_asked:\n", "    if False:\n"),),
+        (CANCELLING + "an_attempt_that_vanished_after_it_was_asked_leaves_its_run_to_a_person",),
+    ),
+    Mutant(
+        "a take-over does not look for a request that came meanwhile",
+        (Fault(TAKE, "   and coalesce(cancel_number, 0) < fence\n", ""),),
+        (CANCELLING + "whoever_looked_before_it_was_asked_does_not_let_it_be_tried_again",),
+    ),
+    Mutant(
+        "a lost attempt is retried though it was asked to stop",
+        (Fault(TAKE, "retry_at = case when cancel_number = fence then null else {now} end", "retry_at = {now}"),),
+        (CANCELLING + "whoever_looked_before_it_was_asked_does_not_let_it_be_tried_again",),
+    ),
+    Mutant(
+        "once takes over what was asked to stop",
+        (
+            Fault("ledger/once.py", "   and (state <> 'running' or coalesce(cancel_number, 0) < fence)\n", ""),
+            Fault(
+                "ledger/once.py",
+                "            if not ending.retry:\n",
+                "            if ending.state == states.UNKNOWN:\n",
+            ),
+        ),
+        (CANCELLING + "nor_does_once",),
+    ),
+    Mutant(
+        "a cancelled run that is resolved as not done is begun anew",
+        (Fault(RESOLVE, "retry_at = case when cancel_number = fence then null else {now} end", "retry_at = {now}"),),
+        (CANCELLING + "one_that_is_resolved_as_not_done_waits_for_a_person",),
+    ),
+    Mutant(
         "latest drops what a person asked for",
         (Fault(OWED_ROOM, " or run.asked_at is not None\n", "\n"),),
         (OWED + "latest_never_drops_a_run_that_a_person_asked_for",),
@@ -437,6 +497,12 @@ MUTANTS = (
 
 
 HISTORIES = (
+    Mutant(
+        "a cancel does not wait for the end that is being written",
+        (Fault("ledger/cancel.py", "    await one(LOCK_RUN, int, **run_parameters(run))\n", ""),),
+        (history("postgres-cancel-fail"),),
+        on_postgres=True,
+    ),
     Mutant(
         "overlap is looked at without holding the line",
         (Fault(TAKE, " where l.id = :line {{lock}}", " where l.id = :line"),),

@@ -38,6 +38,8 @@ def _then(changed: Changed) -> str:
     assert after is not None
     if after.state == states.SKIPPED:
         return "nobody was working it, so it is skipped; `duly unskip` takes that back"
+    if after.state == states.FAILED:
+        return "its attempt has vanished, and nothing happened; nothing tries again by itself: `duly retry` or `duly skip` it"
     if after.state == states.UNKNOWN:
         return "its attempt has vanished, and nobody knows what it did: `duly resolve` it"
     which = f"attempt {after.fence} by {after.owner}"

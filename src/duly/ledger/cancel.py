@@ -73,7 +73,8 @@ class Request:
 async def cancel(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
     """Ask the attempt that works a run to stop. Asking again changes nothing. Without an attempt the run is skipped.
 
-    An attempt that is gone ends by its contract first. Raises `NotAllowed` for a run that is settled or unknown.
+    One that is gone ends by its contract, as one that vanished after it was asked; if it is unknown and alive after all, it
+    hears of the request. Raises `NotAllowed` for a run that is settled or unknown.
     """
     if await look(run) is None and not await open_window(
         await hold_line(known), run, await chained(known, run, occurrence)
@@ -83,12 +84,9 @@ async def cancel(known: Known, run: RunId, occurrence: Occurrence | None, word: 
     seen = await seen_of(run)
     if seen.state == states.RUNNING:
         await _ask(seen, word)
-        if not await gone(seen):
-            return await seen_of(run)
-        await end_gone(await seen_of(run))  # should it be alive after all, it hears of the request
-        seen = await seen_of(run)
-        if seen.state == states.UNKNOWN:
-            return seen
+        if await gone(seen):
+            await end_gone(await seen_of(run))
+        return await seen_of(run)
     if seen.state == states.COMPLETED:
         raise NotAllowed("cannot cancel this run: it is completed, so it is too late; what it did stays done")
     if not await count(SKIP_IF_FREE, **run_parameters(run), cause=word.reason):

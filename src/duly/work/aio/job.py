@@ -214,7 +214,8 @@ class Job(Generic[Tx]):
             raise
         finally:
             self._keeper.drop(claim)
-        if cancelled is not None and not working.was_stopped_by_us_alone():
+        by_us_alone = working.was_stopped_by_us_alone()
+        if cancelled is not None and not by_us_alone:
             raise cancelled
         return Completed(run.key, run.attempt)
 
