@@ -496,3 +496,32 @@ def test_a_claim_is_told_and_its_block_goes_on(till: Till) -> None:
     till.play(story)
 
     assert [outcome for outcome, _ in till.ends()] == ["completed", "cancelled"]
+
+
+# -- progress and output -------------------------------------------------------------------------------------------------
+
+
+def test_how_far_a_run_is_and_where_its_output_is_are_told(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        async def works(run: Run) -> None:
+            run.progress(3, of=20)
+            while not till.book.rows("select 1 from duly_progress where done = 3 and total = 20"):
+                await asyncio.sleep(0.005)
+            run.output = "s3://exports/13"
+
+        await job(ledger, works, lease="1m").run("2026-09-13")
+
+    till.play(story)
+
+    assert till.book.rows("select kind, body from duly_text") == [("output", "s3://exports/13")]
+
+
+def test_how_far_it_came_is_left_by_a_run_that_fails(till: Till) -> None:
+    async def breaks(run: Run) -> None:
+        run.progress(3)
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        till.play(lambda ledger: _run(job(ledger, breaks)))
+
+    assert till.book.rows("select done, total from duly_progress") == [(3, None)]

@@ -186,20 +186,28 @@ def _of_history(told: Explanation, at: Callable[[int], str]) -> list[str]:
 
 def _of_attempt(told: Explanation, attempt: Attempt, several: bool, at: Callable[[int], str]) -> str:
     ended, request = attempt.ended, told.history.request_to(attempt)
+    progress = attempt.progress
+    far = "" if progress is None else f" It said {ago(progress.at, told.as_of)} that it had done {progress.words}."
     asked = "" if request is None else f" {request.by} asked it to stop: {attempt.became_of(request)}."
     which = f"Attempt {ended.number} of revision {attempt.revision}" if several else f"Attempt {ended.number}"
     began = f"{which} began at {at(ended.started_at)} (by {ended.owner}, started by {ended.trigger}, contract {ended.contract})"
     if ended.ended_at is None:
         doubt = f"; nobody knows how it ended: {ended.error}" if ended.outcome == states.UNKNOWN else ""
-        return f"{began} and has not reported an end{doubt}.{asked}"
+        return f"{began} and has not reported an end{doubt}.{far}{asked}"
     how = {"lost": "was lost", "released": "gave the run back", "cancelled": "was cancelled"}.get(
         ended.outcome, ended.outcome
     )
     error = f": {ended.error}" if ended.error else ""
     # Nobody saw it end, and another host cannot be looked at.
-    late = " If it is alive after all, what it reports is refused." if ended.outcome == "lost" else ""
-    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}.{asked}{late}"
+    late = _LATE[attempt.alive] if attempt.was_superseded else ""
+    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}.{far}{asked}{late}"
 
+
+_LATE = {
+    True: " It was superseded, and its process is alive still: what it reports is refused.",
+    False: " It was superseded, and shows no pulse any more; what it reports after all is refused.",
+    None: " It was superseded, and may be alive: what it reports is refused.",
+}
 
 _DID = {
     ASKED: "asked its attempt to stop",
@@ -224,7 +232,7 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
     match said.word:
         case verdict.COMPLETE if row is not None:
             when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""
-            return [f"So it is complete{when}, and nothing will run it again."]
+            return [*_output(told, row), f"So it is complete{when}, and nothing will run it again."]
         case verdict.SKIPPED if row is None and told.skipped is not None:
             who = f"by {told.skipped.by or 'duly'} at {at(told.skipped.at)}"
             return [
@@ -260,6 +268,16 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.FAILED:
             return ["So it waits for a person: retry it, or skip it."]
     return _of_owed(told, at)
+
+
+def _output(told: Explanation, row: Run) -> list[str]:
+    """Where the completing attempt left its output, if it said."""
+    texts = told.history.texts
+    return [
+        f"Its output: {text.body}."
+        for text in texts
+        if (text.revision, text.number, text.kind) == (row.revision, row.fence, "output")
+    ]
 
 
 def _of_owed(told: Explanation, at: Callable[[int], str]) -> list[str]:

@@ -15,6 +15,7 @@ from duly.ledger.ask import Statement, every
 from duly.ledger.bounds import is_before_start, is_passed_over
 from duly.ledger.cancel import Request, request_of
 from duly.ledger.contracts import CANCELLED
+from duly.ledger.progress import progress_of
 from duly.ledger.records import (
     JOB_COLUMNS,
     LEASES,
@@ -30,7 +31,7 @@ from duly.ledger.records import (
 from duly.ledger.register import known_from_row
 from duly.ledger.take import ending_when_gone, gone
 from duly.ledger.windows import NO_TIME_LEFT
-from duly.records import record
+from duly.records import record, replace
 from duly.schedule.keys import RunKey
 from duly.times import HOUR, duration_text
 
@@ -244,6 +245,9 @@ async def window_of_row(known: Known, row: Run, instant: int, occurrence: Occurr
     """The window of a run that has a row, judged."""
     holder_gone = row.state == states.RUNNING and await gone(row)
     verdict = judge_row(known.job, row, instant, holder_gone=holder_gone, request=await request_of(row))
+    progress = await progress_of(row) if row.state in (states.RUNNING, states.FAILED, states.UNKNOWN) else None
+    if progress is not None:
+        verdict = replace(verdict, note=f"{verdict.note}; {progress.words}, {ago(progress.at, instant)}")
     return Window(known, await _key(known, row.id), row.id, occurrence, row, verdict)
 
 

@@ -75,7 +75,7 @@ class Claim:
         return True
 
     def __enter__(self) -> Claim:
-        self._keeper.keep(self._held, self._lost, self.run._cancel)
+        self._keeper.keep(self._held, self._lost, self.run._cancel, self.run._progress_now)
         return self
 
     def _lost(self) -> None:
@@ -121,7 +121,7 @@ class Claim:
         transaction, and nothing of it commits. Raises `NoTransaction` and `WrongLedger`, before anything is written.
         After it this object claims nothing: the caller may still roll back, so ask the ledger.
         """
-        operation = complete_or_raise(self._held, output=output)
+        operation = complete_or_raise(self._held, output=self.run.output if output is None else output)
         if tx is None or self.run._owns(tx):
             self.run._complete(operation)
             self._over()
@@ -183,5 +183,7 @@ class Claim:
 
     def _end(self, ending: Ending, error: str = "") -> None:
         self.run._abandon()
-        record_ending(self._store, self._job, self._held, ending, error=error or ending.cause)
+        record_ending(
+            self._store, self._job, self._held, ending, error=error or ending.cause, progress=self.run._progress_now()
+        )
         self._over()

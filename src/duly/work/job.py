@@ -206,10 +206,10 @@ class Job(Generic[Tx]):
         pid = os.getpid()
         run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
         if not self._inline:
-            self._keeper.keep(claim, run._supersede, run._cancel)
+            self._keeper.keep(claim, run._supersede, run._cancel, run._progress_now)
         try:
             refuse_unfinished(self.function(run))
-            run._complete(complete_or_raise(claim))
+            run._complete(complete_or_raise(claim, output=run.output))
             return Completed(run.key, run.attempt)
         except BaseException as e:
             if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's
@@ -237,7 +237,7 @@ class Job(Generic[Tx]):
             elapsed = elapsed_since_first(self._store, claim)
             ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
-                record_ending(self._store, job, claim, ending, error=error_place(error))
+                record_ending(self._store, job, claim, ending, error=error_place(error), progress=run._progress_now())
                 return
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
             claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)

@@ -180,6 +180,17 @@ create table duly.renewal (
     primary key (series, nominal, revision)
 ) with (fillfactor = 50);
 
+create table duly.progress (
+    series     bigint not null,
+    nominal    bigint not null,
+    revision   bigint not null,
+    attempt_id bytea    not null,
+    done       bigint not null,
+    total      bigint,                       -- null: nobody said of how many
+    at         bigint not null,
+    primary key (series, nominal, revision)
+) with (fillfactor = 50);
+
 create table duly.attempt (
     series     bigint not null,
     nominal    bigint not null,

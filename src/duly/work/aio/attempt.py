@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from duly.errors import Misuse, Refused
-from duly.ledger import states
-from duly.ledger.complete import doubt_or_raise, fail_or_raise, release_or_raise
+from duly.ledger.complete import release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.records import Claim, Job
 from duly.times import SECOND
 from duly.work.aio.awaited import to_the_end
-from duly.work.attempt import raise_if_refused, retry_delay
+from duly.work.attempt import ended, raise_if_refused, retry_delay
 from duly.work.waiting import FIRST_LOOK, LAST_LOOK, LOOK_SECONDS
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.named import Named
+    from duly.ledger.progress import Progress
     from duly.store.protocol import AsyncOwned, AsyncStore
 
 T = TypeVar("T")
@@ -123,13 +123,12 @@ class Patience:
         return True
 
 
-async def record_ending(store: AsyncStore, job: Job, claim: Claim, ending: Ending, *, error: str) -> None:
+async def record_ending(
+    store: AsyncStore, job: Job, claim: Claim, ending: Ending, *, error: str, progress: Progress | None = None
+) -> None:
     """Write down how an attempt ended, other than by completing. Raises `ClaimLost` if another attempt took it over."""
-    if ending.state == states.UNKNOWN:
-        await store.write(doubt_or_raise(claim, ending.cause))
-        return
     retry_in = retry_delay(job, claim, counted=ending.counted) if ending.retry else None
-    await store.write(fail_or_raise(claim, ending, retry_in=retry_in, error=error))
+    await store.write(ended(claim, ending, retry_in=retry_in, error=error, progress=progress))
 
 
 async def elapsed_since_first(store: AsyncStore, claim: Claim) -> int:

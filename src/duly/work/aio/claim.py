@@ -80,7 +80,7 @@ class Claim:
             self._pulse.stop()
 
     async def __aenter__(self) -> Claim:
-        self._keeper.keep(self._held, self._lost, self.run._cancel)
+        self._keeper.keep(self._held, self._lost, self.run._cancel, self.run._progress_now)
         return self
 
     def _lost(self) -> None:
@@ -116,7 +116,7 @@ class Claim:
         return Awaited(self._complete(tx, output))
 
     async def _complete(self, tx: object, output: str | None) -> Completed:
-        operation = complete_or_raise(self._held, output=output)
+        operation = complete_or_raise(self._held, output=self.run.output if output is None else output)
         if tx is None or self.run._owns(tx):
             _, cancelled = await to_the_end(self.run._complete(operation))
             await self._over()
@@ -183,5 +183,7 @@ class Claim:
 
     async def _end(self, ending: Ending, error: str = "") -> None:
         await self.run._abandon()
-        await record_ending(self._store, self._job, self._held, ending, error=error or ending.cause)
+        await record_ending(
+            self._store, self._job, self._held, ending, error=error or ending.cause, progress=self.run._progress_now()
+        )
         await self._over()

@@ -201,10 +201,10 @@ class Job(Generic[Tx]):
         run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
         working = Working(run._cancel)
         if not self._inline:
-            self._keeper.keep(claim, run._supersede, working.stop)
+            self._keeper.keep(claim, run._supersede, working.stop, run._progress_now)
         try:
             refuse_unfinished(await self.function(run))
-            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim)))
+            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, output=run.output)))
         except BaseException as e:
             await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
@@ -236,7 +236,9 @@ class Job(Generic[Tx]):
             elapsed = await elapsed_since_first(self._store, claim)
             ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
-                await record_ending(self._store, job, claim, ending, error=error_place(error))
+                await record_ending(
+                    self._store, job, claim, ending, error=error_place(error), progress=run._progress_now()
+                )
                 return
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
             claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)
