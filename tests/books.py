@@ -147,9 +147,9 @@ class Book:
     def complete(self, claim: Claim) -> None:
         self.write(complete_or_raise(claim))
 
-    def fail(self, claim: Claim, *, retry_in: int | None = 0, counted: bool = True) -> int | None:
+    def fail(self, claim: Claim, *, retry_in: int | None = 0, counted: bool = True) -> None:
         ending = Ending("failed", "exit 1", retry=retry_in is not None, counted=counted)
-        return self.write(fail_or_raise(claim, ending, retry_in=retry_in, error="exit 1"))
+        self.write(fail_or_raise(claim, ending, retry_in=retry_in, error="exit 1"))
 
     def doubt(self, claim: Claim) -> None:
         self.write(doubt_or_raise(claim, "time-out at the provider"))

@@ -8,7 +8,8 @@ import pytest
 
 from duly.errors import ClaimLost, NotAllowed, OutcomeUnknown, RunBusy, RunFailed
 from duly.ledger.ask import Statement
-from duly.ledger.contracts import CANCELLED, CONTRACTS, EXTERNAL, IDEMPOTENT, TRANSACTIONAL, Terms, after_cancel
+from duly.ledger.complete import fail_or_raise
+from duly.ledger.contracts import CANCELLED, CONTRACTS, EXTERNAL, IDEMPOTENT, TRANSACTIONAL, Ending, Terms, after_cancel
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import Busy, Claim
 from duly.ledger.take import LOSE_IF_UNCHANGED, TAKE_OVER, run_parameters
@@ -123,7 +124,8 @@ def test_what_fails_before_it_has_heard_is_not_retried_by_policy(book: Book) -> 
     claim = worked(book)
     book.cancel()
 
-    may_retry_in = book.fail(claim, retry_in=MINUTE)
+    ending = Ending("failed", "exit 1", retry=True)
+    may_retry_in = book.write(fail_or_raise(claim, ending, retry_in=MINUTE, error="exit 1"))
 
     assert may_retry_in is None
     assert book.run(claim.run).waits_for_a_person

@@ -332,6 +332,37 @@ MUTANTS = (
         (CANCELLING + "a_later_attempt_is_not_meant",),
     ),
     Mutant(
+        "a heartbeat does not hear what was asked",
+        (Fault(TAKE, " is None else ASKED_TO_STOP\n", " is None else HELD\n"),),
+        (CANCELLING + "the_attempt_hears_of_it_with_its_next_heartbeat",),
+    ),
+    Mutant(
+        "a command that ends well when it is told to stop has completed its run",
+        (
+            Fault(
+                "work/poke.py",
+                "        if ended.why == contracts.CANCELLED:\n",
+                "        if ended.why == contracts.CANCELLED and code:\n",
+            ),
+            Fault("work/poke.py", "        if ended.why:\n", "        if ended.why and code:\n"),
+        ),
+        ("tests/exec/test_cancel.py::test_one_that_ends_well_when_it_is_told_to_stop_has_not_said_that_it_is_done",),
+    ),
+    Mutant(
+        "what was cancelled in an event loop cancels whoever waits for it",
+        (Fault("work/aio/attempt.py", "self._task.uncancel() <= self._asked_before", "False"),),
+        (
+            "tests/aio/test_aio.py::test_the_task_of_a_run_that_a_person_cancels_is_cancelled_and_its_caller_is_not[sqlite]",
+        ),
+    ),
+    Mutant(
+        "a superseded attempt tells how far it is",
+        (Fault("ledger/progress.py", "and r.attempt_id = :attempt_id and r.fence = :number\n", "and :number > 0\n"),),
+        (
+            "tests/ledger/test_progress.py::test_an_attempt_that_was_taken_over_tells_nothing_more_and_its_successor_begins_anew",
+        ),
+    ),
+    Mutant(
         "a cancelled run that fails is retried by policy",
         (Fault(COMPLETE, "case when cancel_number = fence then null else {now} + :retry_in end", "{now} + :retry_in"),),
         (CANCELLING + "what_fails_before_it_has_heard_is_not_retried_by_policy",),
