@@ -126,16 +126,20 @@ def test_status_says_who_asked_it_and_that_it_may_be_alive(story: Story) -> None
 
 
 def test_explain_says_it_in_the_order_in_which_it_happened(story: Story) -> None:
-    asked(story)
+    claim = story.begin("close-day")
+    cancel(story)
 
+    (*_, at_once) = story.duly("explain", "close-day", DAY).out.splitlines()
+    story.clock.advance("50s")
+    story.store.write(renew(claim))
     told = story.duly("explain", "close-day", DAY).out.splitlines()
 
     assert told[-3].startswith("Attempt 1 began at ")
     assert told[-3].endswith(" asked it to stop: has not ended yet.")
     assert told[-2].endswith(" asked its attempt to stop: it reads the wrong year.")
-    assert told[-1].startswith(
-        "So it is running still, and may be alive; asked to stop, it hears of that with a heartbeat"
-    )
+    still = "So it is running still, and may be alive; asked to stop, it "
+    assert at_once.startswith(still + "hears of that with a heartbeat, within 20s.")
+    assert told[-1].startswith(still + "has had time to hear of that, and has not ended.")
 
 
 def test_of_one_that_stopped_every_view_says_by_whom(story: Story) -> None:

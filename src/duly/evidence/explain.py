@@ -254,9 +254,8 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.RUNNING if row is not None and row.lease_until is not None:
             late = f" It is late: its grace is {grace_text(window)}." if said.late else ""
             if row.cancel_is_asked:
-                hears = f"it hears of that with a heartbeat, within {span(window.known.job.lease // 3)}"
                 return [
-                    f"So it is running still, and may be alive; asked to stop, {hears}. Nothing tries again by itself.{late}"
+                    f"So it is running still, and may be alive; {_hears(told)}. Nothing tries again by itself.{late}"
                 ]
             return [
                 f"So it is running; its lease lasts until {at(row.lease_until)}, and nobody else may take it before.{late}"
@@ -268,6 +267,15 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.FAILED:
             return ["So it waits for a person: retry it, or skip it."]
     return _of_owed(told, at)
+
+
+def _hears(told: Explanation) -> str:
+    """Whether an attempt that was asked to stop can have heard of that."""
+    beat = told.window.known.job.lease // 3
+    request = told.history.request_to(told.history.attempts[-1])
+    if request is not None and told.as_of - request.at > beat:
+        return "asked to stop, it has had time to hear of that, and has not ended"
+    return f"asked to stop, it hears of that with a heartbeat, within {span(beat)}"
 
 
 def _output(told: Explanation, row: Run) -> list[str]:
