@@ -337,16 +337,9 @@ MUTANTS = (
         (CANCELLING + "the_attempt_hears_of_it_with_its_next_heartbeat",),
     ),
     Mutant(
-        "a command that ends well when it is told to stop has completed its run",
-        (
-            Fault(
-                "work/poke.py",
-                "        if ended.why == contracts.CANCELLED:\n",
-                "        if ended.why == contracts.CANCELLED and code:\n",
-            ),
-            Fault("work/poke.py", "        if ended.why:\n", "        if ended.why and code:\n"),
-        ),
-        ("tests/exec/test_cancel.py::test_one_that_ends_well_when_it_is_told_to_stop_has_not_said_that_it_is_done",),
+        "an exit proves what a command did that was told to stop",
+        (Fault("ledger/contracts.py", "and code not in terms.clean_exits):", "and code is None):"),),
+        (CANCELLING + "the_contract_says_what_a_cancelled_attempt_means",),
     ),
     Mutant(
         "what was cancelled in an event loop cancels whoever waits for it",
