@@ -20,15 +20,17 @@ import pytest
 from duly.errors import Misuse, Refused
 from duly.ledger.address import by_key, by_window
 from duly.ledger.ask import Statement, count
+from duly.ledger.cancel import cancel
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named, take_adhoc, take_key, take_window
+from duly.ledger.once import once
 from duly.ledger.open import Idle, Taken, claim_next
 from duly.ledger.pause import Resumed, pause, resume
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run, RunId
 from duly.ledger.register import Declaration, declare
 from duly.ledger.resolve import Word, reopen, resolve, retry, skip, unskip
-from duly.ledger.take import look, renew
+from duly.ledger.take import beat, look, renew
 from duly.schedule.catch_up import CatchUp
 from duly.schedule.keys import parse_key
 from duly.schedule.occurrence import Occurrence
@@ -184,6 +186,18 @@ class Book:
     def skip(self, window: str = "2026-10-05", *, job: str = "export") -> Run:
         known, run, occurrence = self.find(window, job=job)
         return self.write(skip(known, run, occurrence, WORD))
+
+    def cancel(self, window: str = "2026-10-05", *, job: str = "export", by: str = WORD.by) -> Run:
+        known, run, occurrence = self.find(window, job=job)
+        return self.write(cancel(known, run, occurrence, Word(by, WORD.reason)))
+
+    def once(self, key: str) -> bool:
+        """Complete the run of a key, as a caller does in a transaction of its own."""
+        claimer = Claimer(new_attempt_id(), "host/3@3+c", "once")
+        return self.write(once(parse_key(key), claimer))
+
+    def beat(self, claim: Claim) -> str:
+        return self.write(beat(claim))
 
     def unskip(self, window: str = "2026-10-05", *, job: str = "export") -> Run:
         known, run, occurrence = self.find(window, job=job)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from duly.errors import Refused as Refused
     from duly.errors import Retired as Retired
     from duly.errors import RunBusy as RunBusy
+    from duly.errors import RunCancelled as RunCancelled
     from duly.errors import RunFailed as RunFailed
     from duly.errors import RunPaused as RunPaused
     from duly.errors import RunSkipped as RunSkipped
@@ -85,7 +86,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError JobRenamed LedgerBusy LedgerCorrupt LedgerTooNew "
     "LedgerUnavailable LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown "
-    "PayloadConflict Refused Retired RunBusy RunFailed RunPaused RunSkipped ScheduleChanged ScheduleError "
+    "PayloadConflict Refused Retired RunBusy RunCancelled RunFailed RunPaused RunSkipped ScheduleChanged ScheduleError "
     "TransactionOwned UnknownJob UnknownScope WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.ledger.roster": "Scope",

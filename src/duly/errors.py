@@ -39,6 +39,10 @@ class RunFailed(Refused):
     """This run has failed and waits for a person: `duly retry` or `duly skip` it."""
 
 
+class RunCancelled(Refused):
+    """A person asked this attempt to stop, and it did; nothing was committed. `duly explain` says how its run stands."""
+
+
 class RunSkipped(Refused):
     """This run was skipped; `duly unskip` it if it is to run after all."""
 

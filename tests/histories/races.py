@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from duly.errors import ClaimLost, LedgerUnavailable
 from duly.ledger.address import by_window
+from duly.ledger.cancel import cancel
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.forget import forgettable, raise_horizon
@@ -20,7 +21,7 @@ from duly.ledger.rename import rename
 from duly.ledger.resolve import reopen, resolve, retry, skip, unskip
 from duly.ledger.retire import retire_job
 from duly.ledger.roster import Scope, add_scopes, enrol, retire_scopes
-from duly.ledger.take import renew
+from duly.ledger.take import beat, renew
 from duly.ledger.take import take as take_run
 from duly.ledger.versions import apply
 from duly.records import replace
@@ -102,6 +103,15 @@ def lapsed_external(book: Book) -> Claim:
 def lapsed_with_payload(book: Book) -> Claim:
     book.job()
     claim = take(book, payload="json1:aa")
+    book.lapse()
+    return claim
+
+
+def asked_and_lapsed(book: Book) -> Claim:
+    """A run whose attempt was asked to stop, and has let its lease run out."""
+    book.job()
+    claim = take(book)
+    book.cancel(DAY)
     book.lapse()
     return claim
 
@@ -324,6 +334,13 @@ async def _skip(window: str) -> object:
     return await skip(found.known, found.run, found.occurrence, WORD)
 
 
+async def _cancel(window: str) -> object:
+    found = await by_window("export", "", window)
+    run = await cancel(found.known, found.run, found.occurrence, WORD)
+    assert run.cancel_is_asked or run.state == "skipped", f"it was said to be cancelled, and is {run.state}"
+    return run
+
+
 async def _unskip(window: str) -> object:
     found = await by_window("export", "", window)
     return await unskip(found.known, found.run, found.occurrence, WORD)
@@ -428,6 +445,11 @@ async def renames(hand: Hand, given: object) -> object:
 retires_job = says(lambda given: retire_job("export", WORD, skip_owed=True))
 brings_back = says(lambda given: add_scopes("export", [""], WORD, since=DAY))
 renews = says(lambda claim: renew(claim))
+fails_to_retry = says(
+    lambda claim: fail_or_raise(claim, Ending("failed", "exit 1", retry=True), retry_in=0, error="exit 1")
+)
+beats = says(lambda claim: beat(claim))
+cancels = says(lambda given: _cancel(DAY))
 reopens = says(lambda given: _reopen())
 skips = says(lambda given: _skip(DAY))
 skips_next = says(lambda given: _skip(NEXT_DAY))
@@ -554,6 +576,24 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("once-reopen", lost, (does_once(KEY), reopens)),
     ("once-unskip", skipped, (does_once(KEY), unskips)),
     ("once-renew", lapsed, (does_once(KEY), renews)),
+    ("cancel-take", absent, (cancels, works())),
+    ("cancel-take-opened", opened, (cancels, works())),
+    ("cancel-complete", held, (cancels, completes)),
+    ("cancel-fail", held, (cancels, fails_to_retry)),
+    ("cancel-release", held, (cancels, releases)),
+    ("cancel-doubt", held, (cancels, doubts)),
+    ("cancel-beat", held, (cancels, beats)),
+    ("cancel-cancel", held, _twice(cancels)),
+    ("cancel-take-over", lapsed, (cancels, works())),
+    ("cancel-take-over-external", lapsed_external, (cancels, works())),
+    ("cancel-once", lapsed, (cancels, does_once(KEY))),
+    ("cancel-poke", lapsed, (cancels, pokes())),
+    ("cancel-retry", failed_for_a_person, (cancels, retries)),
+    ("cancel-skip", failed, (cancels, skips)),
+    ("cancelled-take-take", asked_and_lapsed, _twice(works())),
+    ("cancelled-once-take", asked_and_lapsed, (does_once(KEY), works())),
+    ("cancelled-take-complete", asked_and_lapsed, (works(), completes)),
+    ("cancelled-poke-next-window", asked_and_lapsed, (pokes(), works(NEXT_DAY))),
     ("poke-poke", three_owed, _twice(pokes())),
     ("forget-take", absent, (forgets, works())),
     ("forget-take-opened", opened, (forgets, works())),

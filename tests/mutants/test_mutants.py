@@ -55,6 +55,7 @@ WAITS = "tests/work/test_waits.py::test_"
 IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
 TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
 OWED = "tests/ledger/test_owed.py::test_"
+CANCELLING = "tests/ledger/test_cancel.py::test_"
 RULES = "tests/ledger/test_rules.py::test_"
 TX = "tests/work/test_run_tx.py::test_"
 TRIGGER = "store/migrations/0001_ledger.sqlite.sql"
@@ -397,6 +398,89 @@ MUTANTS = (
         (TAKING_OVER + "what_the_destination_remembers_is_counted_from_the_first_attempt",),
     ),
     Mutant(
+        "a request to stop means whichever attempt is made",
+        (
+            Fault(
+                "ledger/records.py",
+                "self.cancel_number is not None and self.cancel_number == self.fence",
+                "self.cancel_number is not None",
+            ),
+            Fault(TAKE, "fence = :number and cancel_number = :number\n", "fence = :number and cancel_number > 0\n"),
+        ),
+        (CANCELLING + "a_later_attempt_is_not_meant",),
+    ),
+    Mutant(
+        "a failure of a later attempt is not retried either",
+        (Fault(COMPLETE, "case when cancel_number = fence then", "case when cancel_number > 0 then"),),
+        (CANCELLING + "a_later_attempt_is_not_meant",),
+    ),
+    Mutant(
+        "a heartbeat does not hear what was asked",
+        (Fault(TAKE, " is None else ASKED_TO_STOP\n", " is None else HELD\n"),),
+        (CANCELLING + "the_attempt_hears_of_it_with_its_next_heartbeat",),
+    ),
+    Mutant(
+        "an exit proves what a command did that was told to stop",
+        (Fault("ledger/contracts.py", "and code not in terms.clean_exits):", "and code is None):"),),
+        (CANCELLING + "the_contract_says_what_a_cancelled_attempt_means",),
+    ),
+    Mutant(
+        "what was cancelled in an event loop cancels whoever waits for it",
+        (Fault("work/aio/attempt.py", "self._task.uncancel() <= self._asked_before", "False"),),
+        (
+            "tests/aio/test_aio.py::test_the_task_of_a_run_that_a_person_cancels_is_cancelled_and_its_caller_is_not[sqlite]",
+        ),
+    ),
+    Mutant(
+        "a superseded attempt tells how far it is",
+        (Fault("ledger/progress.py", "and r.attempt_id = :attempt_id and r.fence = :number\n", "and :number > 0\n"),),
+        (
+            "tests/ledger/test_progress.py::test_an_attempt_that_was_taken_over_tells_nothing_more_and_its_successor_begins_anew",
+        ),
+    ),
+    Mutant(
+        "a cancelled run that fails is retried by policy",
+        (Fault(COMPLETE, "case when cancel_number = fence then null else {now} + :retry_in end", "{now} + :retry_in"),),
+        (CANCELLING + "what_fails_before_it_has_heard_is_not_retried_by_policy",),
+    ),
+    Mutant(
+        "a cancelled run that is given back is worked again",
+        (Fault(COMPLETE, "   and coalesce(cancel_number, 0) < fence\n", ""),),
+        (CANCELLING + "what_gives_the_run_back_ends_as_cancelled_and_is_not_taken_again",),
+    ),
+    Mutant(
+        "a cancelled attempt that vanished is taken for one that may be tried again",
+        (Fault(TAKE, "    if held.cancel_is_asked:\n", "    if False:\n"),),
+        (CANCELLING + "an_attempt_that_vanished_after_it_was_asked_leaves_its_run_to_a_person",),
+    ),
+    Mutant(
+        "a take-over does not look for a request that came meanwhile",
+        (Fault(TAKE, "   and coalesce(cancel_number, 0) < fence\n", ""),),
+        (CANCELLING + "whoever_looked_before_it_was_asked_does_not_let_it_be_tried_again",),
+    ),
+    Mutant(
+        "a lost attempt is retried though it was asked to stop",
+        (Fault(TAKE, "retry_at = case when cancel_number = fence then null else {now} end", "retry_at = {now}"),),
+        (CANCELLING + "whoever_looked_before_it_was_asked_does_not_let_it_be_tried_again",),
+    ),
+    Mutant(
+        "once takes over what was asked to stop",
+        (
+            Fault("ledger/once.py", "   and (state <> 'running' or coalesce(cancel_number, 0) < fence)\n", ""),
+            Fault(
+                "ledger/once.py",
+                "            if not ending.retry:\n",
+                "            if ending.state == states.UNKNOWN:\n",
+            ),
+        ),
+        (CANCELLING + "nor_does_once",),
+    ),
+    Mutant(
+        "a cancelled run that is resolved as not done is begun anew",
+        (Fault(RESOLVE, "retry_at = case when cancel_number = fence then null else {now} end", "retry_at = {now}"),),
+        (CANCELLING + "one_that_is_resolved_as_not_done_waits_for_a_person",),
+    ),
+    Mutant(
         "latest drops what a person asked for",
         (Fault(OWED_ROOM, " or run.asked_at is not None\n", "\n"),),
         (OWED + "latest_never_drops_a_run_that_a_person_asked_for",),
@@ -588,6 +672,12 @@ ROSTERS = (
 )
 
 HISTORIES = (
+    Mutant(
+        "a cancel does not wait for the end that is being written",
+        (Fault("ledger/cancel.py", "    await one(LOCK_RUN, int, **run_parameters(run))\n", ""),),
+        (history("postgres-cancel-fail"),),
+        on_postgres=True,
+    ),
     Mutant(
         "overlap is looked at without holding the line",
         (Fault(TAKE, " where l.id = :line {{lock}}", " where l.id = :line"),),

@@ -80,7 +80,9 @@ class Changed:
     after: Window
 
 
-def run_change(args: argparse.Namespace, verb: str, change: Change, *, word: Word, then: str) -> int:
+def run_change(
+    args: argparse.Namespace, verb: str, change: Change, *, word: Word, then: str | Callable[[Changed], str]
+) -> int:
     """Change the run that the arguments name; `then` says what follows from it."""
     store = open_ledger(args.ledger)
     operation = _changed(run_argument([args.run, args.window], verb), args.scope, change, word)
@@ -91,7 +93,8 @@ def run_change(args: argparse.Namespace, verb: str, change: Change, *, word: Wor
         raise
     echo(changed.addressed)
     _print(args, verb, changed)
-    note("nothing was changed: this was a dry run" if args.dry_run else then)
+    follows = then if isinstance(then, str) else then(changed)
+    note("nothing was changed: this was a dry run" if args.dry_run else follows)
     return codes.DONE
 
 

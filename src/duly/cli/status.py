@@ -102,11 +102,16 @@ def _in_words(seen: Status, args: argparse.Namespace) -> str:
     rows = [_row(window, seen.as_of, args) for window in seen.needs]
     rows += [_unopened_row(unopened, seen.as_of, args) for unopened in seen.unopened]
     rows += [_paused_row(paused, args) for paused in seen.paused]
-    running = seen.running if args.job else [window for window in seen.running if window.verdict.late]
+    running = seen.running if args.job else [window for window in seen.running if _is_noted(window)]
     rows += [_row(window, seen.as_of, args) for window in running]
     if args.job:
         rows += [_row(window, seen.as_of, args) for window in seen.waiting]
     return "\n".join(part for part in (_headline(seen), table(rows)) if part)
+
+
+def _is_noted(window: Window) -> bool:
+    """Whether a run that is being worked is worth a line: it is late, or a person waits for it to stop."""
+    return window.verdict.late or (window.row is not None and window.row.cancel_is_asked)
 
 
 def _headline(seen: Status) -> str:

@@ -14,6 +14,7 @@ from duly.evidence.words import ago, span
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every, now, one
+from duly.ledger.cancel import ASKED
 from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next
 from duly.ledger.records import Run, RunId, Version, pause_of, pause_words
 from duly.ledger.spells import VERSIONS_OF, due_before, spells_of
@@ -209,28 +210,38 @@ def _of_history(told: Explanation, at: Callable[[int], str]) -> list[str]:
         if row.fence == 0 or row.opened_at < (row.first_started_at or 0) or row.revision > 1:
             which = f"Revision {row.revision} was" if several else "It was"
             happened.append((row.opened_at, 0, f"{which} opened at {at(row.opened_at)}."))
-    happened += [(a.ended.started_at, 1, _of_attempt(a, several, told.as_of, at)) for a in told.history.attempts]
+    happened += [(a.ended.started_at, 1, _of_attempt(told, a, several, at)) for a in told.history.attempts]
     happened += [(t.event.at, 2, _of_event(t, at)) for t in told.history.events]
     return [sentence for _, _, sentence in sorted(happened, key=lambda one: one[:2])]
 
 
-def _of_attempt(attempt: Attempt, several: bool, now_: int, at: Callable[[int], str]) -> str:
-    ended = attempt.ended
+def _of_attempt(told: Explanation, attempt: Attempt, several: bool, at: Callable[[int], str]) -> str:
+    ended, request = attempt.ended, told.history.request_to(attempt)
+    progress = attempt.progress
+    far = "" if progress is None else f" It said {ago(progress.at, told.as_of)} that it had done {progress.words}."
+    asked = "" if request is None else f" {request.by} asked it to stop: {attempt.became_of(request)}."
     which = f"Attempt {ended.number} of revision {attempt.revision}" if several else f"Attempt {ended.number}"
     began = f"{which} began at {at(ended.started_at)} (by {ended.owner}, started by {ended.trigger}, contract {ended.contract})"
     if ended.ended_at is None:
         doubt = f"; nobody knows how it ended: {ended.error}" if ended.outcome == states.UNKNOWN else ""
-        return f"{began} and has not reported an end{doubt}."
+        return f"{began} and has not reported an end{doubt}.{far}{asked}"
     how = {"lost": "was lost", "released": "gave the run back", "cancelled": "was cancelled"}.get(
         ended.outcome, ended.outcome
     )
     error = f": {ended.error}" if ended.error else ""
     # Nobody saw it end, and another host cannot be looked at.
-    late = " If it is alive after all, what it reports is refused." if ended.outcome == "lost" else ""
-    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}.{late}"
+    late = _LATE[attempt.alive] if attempt.was_superseded else ""
+    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}.{far}{asked}{late}"
 
+
+_LATE = {
+    True: " It was superseded, and its process is alive still: what it reports is refused.",
+    False: " It was superseded, and shows no pulse any more; what it reports after all is refused.",
+    None: " It was superseded, and may be alive: what it reports is refused.",
+}
 
 _DID = {
+    ASKED: "asked its attempt to stop",
     "unknown": "said that its outcome is unknown",
     "payload_refused": "was refused, with another payload than the first",
     "below_horizon": "was refused, for it lies below the horizon",
@@ -252,7 +263,7 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
     match said.word:
         case verdict.COMPLETE if row is not None:
             when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""
-            return [f"So it is complete{when}, and nothing will run it again."]
+            return [*_output(told, row), f"So it is complete{when}, and nothing will run it again."]
         case verdict.SKIPPED if row is None and told.skipped is not None:
             who = f"by {told.skipped.by or 'duly'} at {at(told.skipped.at)}"
             return [
@@ -276,6 +287,10 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
             return ["So nothing is owed yet: a poke works it from its due time on."]
         case verdict.RUNNING if row is not None and row.lease_until is not None:
             late = f" It is late: its grace is {grace_text(window)}." if said.late else ""
+            if row.cancel_is_asked:
+                return [
+                    f"So it is running still, and may be alive; {_hears(told)}. Nothing tries again by itself.{late}"
+                ]
             return [
                 f"So it is running; its lease lasts until {at(row.lease_until)}, and nobody else may take it before.{late}"
             ]
@@ -286,6 +301,25 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.FAILED:
             return ["So it waits for a person: retry it, or skip it."]
     return _of_owed(told, at)
+
+
+def _hears(told: Explanation) -> str:
+    """Whether an attempt that was asked to stop can have heard of that."""
+    beat = told.window.known.job.lease // 3
+    request = told.history.request_to(told.history.attempts[-1])
+    if request is not None and told.as_of - request.at > beat:
+        return "asked to stop, it has had time to hear of that, and has not ended"
+    return f"asked to stop, it hears of that with a heartbeat, within {span(beat)}"
+
+
+def _output(told: Explanation, row: Run) -> list[str]:
+    """Where the completing attempt left its output, if it said."""
+    texts = told.history.texts
+    return [
+        f"Its output: {text.body}."
+        for text in texts
+        if (text.revision, text.number, text.kind) == (row.revision, row.fence, "output")
+    ]
 
 
 def _of_owed(told: Explanation, at: Callable[[int], str]) -> list[str]:

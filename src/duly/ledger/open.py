@@ -173,7 +173,7 @@ async def claim_next(
     for run in _in_order(known, rows):
         if run.id in tried or not await _workable(run, instant):
             continue
-        if run.state == states.RUNNING and ending_when_gone(run, instant).state == states.UNKNOWN:
+        if run.state == states.RUNNING and not ending_when_gone(run, instant).retry:
             await end_gone(run)
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)

@@ -211,6 +211,7 @@ class Run:
     trigger: str | None
     zone_facts: int | None
     remembers: int | None
+    cancel_number: int | None = None
 
     @property
     def id(self) -> RunId:
@@ -220,11 +221,16 @@ class Run:
     def waits_for_a_person(self) -> bool:
         return self.state == states.FAILED and self.retry_at is None
 
+    @property
+    def cancel_is_asked(self) -> bool:
+        """Whether a person asked its newest attempt to stop; what was asked of an earlier one is over with that."""
+        return self.cancel_number is not None and self.cancel_number == self.fence
+
 
 RUN_COLUMNS = """r.series, r.nominal, r.revision, r.state, r.fence, r.due, r.window_start, r.window_end,
        r.resolution, r.version, r.opened_at, r.payload, r.failures, r.retry_at, r.asked_at, r.settled_at, r.was,
        r.cause, r.first_started_at, r.attempt_id, r.started_at, coalesce(n.until, r.lease_until), r.contract,
-       r.owner, r.trigger, r.zone_facts, r.remembers"""
+       r.owner, r.trigger, r.zone_facts, r.remembers, r.cancel_number"""
 
 # A renewal counts only for the attempt that made it; a later attempt starts from the lease in its run's row.
 LEASES = """left join duly_renewal n

@@ -111,13 +111,15 @@ update duly_run
 
 TAKE_OVER = Statement(
     "take_over_if_unchanged",
-    # I2, I3: the old attempt's number is dead from here on.
+    # I2, I3: the old attempt's number is dead from here on. One that was asked to stop has no successor by policy: it is
+    # ended, and its run waits for a person.
     """
 update duly_run
    set state = {to}, fence = fence + 1, attempt_id = :attempt_id, started_at = {now},
        lease_until = {now} + :lease, contract = :contract, remembers = :remembers, owner = :owner, trigger = :trigger
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
+   and coalesce(cancel_number, 0) < fence
 """,
     event="take_over",
 )
@@ -135,10 +137,11 @@ values (:series, :nominal, :revision, :number, :attempt_id, :started_at, {now}, 
 
 LOSE_IF_UNCHANGED = Statement(
     "lose_if_unchanged",
-    # The number need not rise: from failed no attempt can complete, and the next claim raises it.
+    # The number need not rise: from failed no attempt can complete, and the next claim raises it. Whatever who looked has
+    # seen: what a person asked to stop is not retried by policy.
     """
 update duly_run
-   set state = {to}, retry_at = {now}, cause = :cause
+   set state = {to}, retry_at = case when cancel_number = fence then null else {now} end, cause = :cause
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
 """,
@@ -226,6 +229,22 @@ update duly_run
 )
 
 
+CANCEL_IS_ASKED = Statement(
+    "cancel_is_asked",
+    """
+select 1
+  from duly_run
+ where series = :series and nominal = :nominal and revision = :revision
+   and attempt_id = :attempt_id and fence = :number and cancel_number = :number
+""",
+)
+
+# What a heartbeat hears.
+HELD = "held"
+ASKED_TO_STOP = "asked to stop"
+LOST = "lost"
+
+
 @record
 class _BeforeOpening:
     """The instant, the reason of the skipped range over a window, and the version in force."""
@@ -308,9 +327,9 @@ async def take(
         if not await gone(seen):
             return _busy(seen)
         ending = ending_when_gone(seen, await now())
-        if ending.state == states.UNKNOWN:
+        if not ending.retry:
             await end_gone(seen)
-            return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
+            return refusal_when_gone(seen, ending)
     if seen is None:
         cause = await open_to_work(known, run, await chained(known, run, occurrence), claimer.owner)
         if cause is not None:
@@ -441,11 +460,23 @@ def ending_when_gone(held: Run, instant: int) -> Ending:
     """What becomes of a run whose holder is gone, by the contract that was sealed with its attempt."""
     terms = Terms(held.contract or contracts.EXTERNAL, held.remembers)
     elapsed = instant - (held.first_started_at or instant)
+    if held.cancel_is_asked:
+        return contracts.after_cancel(terms, elapsed=elapsed)
     return contracts.after_vanishing(terms, elapsed=elapsed, cause="its attempt vanished")
 
 
+def refusal_when_gone(held: Run, ending: Ending) -> Refused:
+    """What a claim of a run whose holder is gone is answered where that leaves nothing to take."""
+    if ending.state == states.UNKNOWN:
+        return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {held.contract}")
+    return RunFailed("the attempt that held this run was asked to stop, and is gone: `duly retry` or `duly skip` it")
+
+
 async def end_gone(held: Run) -> Ending:
-    """End a run whose holder is gone: unknown, or failed with its attempt lost and due for retry at once."""
+    """End a run whose holder is gone: unknown, or failed with its attempt lost and due for retry at once.
+
+    What a person asked to stop waits for a person.
+    """
     ending = ending_when_gone(held, await now())
     guard: dict[str, Value] = {**run_parameters(held.id), "seen_fence": held.fence, "seen_attempt": held.attempt_id}
     if ending.state == states.UNKNOWN:
@@ -538,3 +569,10 @@ async def renew(claim: Claim) -> bool:
         return False
     await count(RENEW_IF_HELD, **held, lease=claim.lease)
     return True
+
+
+async def beat(claim: Claim) -> str:
+    """A heartbeat: renew the lease, and hear whether the attempt is still `HELD`, is `ASKED_TO_STOP`, or is `LOST`."""
+    if not await renew(claim):
+        return LOST
+    return HELD if await one(CANCEL_IS_ASKED, int, **claim_parameters(claim)) is None else ASKED_TO_STOP

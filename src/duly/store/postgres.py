@@ -65,7 +65,7 @@ class Answers:
 
     def __call__(self, ask: Ask) -> object:
         if ask.statement is None:
-            return self.now() if ask.want == "now" else False
+            return self.now() if ask.want == "now" else None  # no pulse is to be seen from here
         cursor = self._cursor()
         try:
             cursor.execute(render(ask.statement, clock_sql(self.clock_by_hand)), ask.parameters)

@@ -196,7 +196,7 @@ class Answers:
             return None
         return cursor.rowcount if ask.want == "count" else cursor.fetchall()
 
-    def _alive(self, ask: Ask) -> bool:
+    def _alive(self, ask: Ask) -> bool | None:
         attempt_id = ask.parameters["attempt_id"]
         assert isinstance(attempt_id, bytes)
         if not self._path:  # in memory: whoever could hold it is this connection

@@ -29,10 +29,10 @@ from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotD
 from duly.work.attempt import (
     Pulse,
     elapsed_since_first,
+    ending_of,
     raise_if_refused,
     record_ending,
     retry_delay,
-    terms_of,
 )
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
@@ -227,16 +227,16 @@ class Job(Generic[Tx]):
         pid = os.getpid()
         run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
         if not self._inline:
-            self._keeper.keep(claim, run._supersede)
+            self._keeper.keep(claim, run._supersede, run._cancel, run._progress_now)
         try:
             refuse_unfinished(self.function(run))
-            run._complete(complete_or_raise(claim))
+            run._complete(complete_or_raise(claim, output=run.output))
             return Completed(run.key, run.attempt)
         except BaseException as e:
             if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's
                 raise
             run._abandon()
-            self._record(job, claim, row.payload, e, again)
+            self._record(run, job, claim, row.payload, e, again)
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
             raise
         finally:
@@ -244,6 +244,7 @@ class Job(Generic[Tx]):
 
     def _record(
         self,
+        run: Run[Tx],
         job: JobRow,
         claim: Held,
         payload: str | None,
@@ -254,14 +255,10 @@ class Job(Generic[Tx]):
         if isinstance(error, ClaimLost):
             return
         try:
-            ending = contracts.after_failure(
-                terms_of(job, claim),
-                type(error).__qualname__,
-                elapsed=elapsed_since_first(self._store, claim),
-                failures=claim.failures,
-            )
+            elapsed = elapsed_since_first(self._store, claim)
+            ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
-                record_ending(self._store, job, claim, ending, error=error_place(error))
+                record_ending(self._store, job, claim, ending, error=error_place(error), progress=run._progress_now())
                 return
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
             claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)

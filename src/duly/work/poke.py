@@ -27,7 +27,7 @@ from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, NotDue
 from duly.ledger.register import schedule_of
-from duly.ledger.take import look, renew
+from duly.ledger.take import ASKED_TO_STOP, LOST, beat, look
 from duly.records import record
 from duly.times import MINUTE, duration_text
 from duly.work.attempt import OutputRefused, Pulse, elapsed_since_first, raise_if_refused, record_ending, terms_of
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     Ask: TypeAlias = Callable[[Claimer], Operation[T]]
 
 EARLY = MINUTE  # a poke this much before a due time is taken for it: clocks differ
+STOPPED = 128 + 15  # as a shell says of SIGTERM: a command that was told to stop, and ended with 0
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is looked at again
 
 
@@ -346,7 +347,9 @@ class Poke:
         except ClaimLost:
             if not self._store.read(has_completed(work.claim)):
                 raise
-        code = TIMED_OUT if ended.why else 128 + ended.signal if ended.signal else ended.code
+        code = 128 + ended.signal if ended.signal else ended.code
+        if ended.why and ended.why != contracts.CANCELLED:
+            code = TIMED_OUT
         then = f", which then ended with {code}" if code else ""
         return self._report(work, code, states.COMPLETED, f"completed by the command{then}")
 
@@ -355,10 +358,14 @@ class Poke:
             raise ClaimLost
         terms = terms_of(work.job, work.claim)
         elapsed = elapsed_since_first(self._store, work.claim)
+        code = 128 + ended.signal if ended.signal else ended.code
+        if ended.why == contracts.CANCELLED:
+            how = f"signal {ended.signal}" if ended.signal else f"exit {code}"
+            ending = contracts.after_cancel(terms, elapsed=elapsed, code=code)
+            return self._end(work, ending, code or STOPPED, error=how)
         if ended.why:
             ending = contracts.after_vanishing(terms, elapsed=elapsed, cause=ended.why)
             return self._end(work, ending, TIMED_OUT)
-        code = 128 + ended.signal if ended.signal else ended.code
         if code == 0:
             return self._succeed(work, terms, place)
         ending = contracts.after_exit(terms, code, elapsed=elapsed, failures=work.claim.failures)
@@ -390,16 +397,15 @@ class Poke:
             )
         return self._report(work, 0, states.COMPLETED, cause)
 
-    def _end(self, work: Work, ending: Ending, code: int) -> Report:
+    def _end(self, work: Work, ending: Ending, code: int, *, error: str = "") -> Report:
         """Write down an end other than completion. An unknown outcome has a code of its own."""
+        error = error or ending.cause
         code = UNKNOWN if ending.state == states.UNKNOWN else code
         retry_in = None
         try:
-            retry_in = self._settle(
-                lambda: record_ending(self._store, work.job, work.claim, ending, error=ending.cause)
-            )
+            retry_in = self._settle(lambda: record_ending(self._store, work.job, work.claim, ending, error=error))
         except ClaimLost:
-            if not self._has_ended(work, "failed", ending.cause):
+            if not self._has_ended(work, ending.outcome, error):
                 raise
             retry_in = self._retry_on_record(work)
         except (Conflict, LedgerUnavailable) as e:
@@ -446,7 +452,7 @@ def _deadline(job: Job, claim: Claim, next_due: int | None) -> int | None:
 
 
 class _Heart:
-    """What is due while a child runs: the lease's renewals, and its time-out."""
+    """What is due while a child runs: the lease's renewals, with what they hear, and its time-out."""
 
     def __init__(self, store: Store, work: Work) -> None:
         self._store = store
@@ -469,7 +475,8 @@ class _Heart:
 
     def _renew(self, child: Child, now: int) -> None:
         try:
-            self.lost = not self._store.write(renew(self._claim), busy_seconds=RENEW_SECONDS)
+            heard = self._store.write(beat(self._claim), busy_seconds=RENEW_SECONDS)
+            self.lost = heard == LOST
             if self.lost and self._store.read(has_completed(self._claim)):
                 self.lost, self._renew_at = False, None  # by its command, which goes on: nothing is left to renew
                 return
@@ -479,3 +486,5 @@ class _Heart:
         self._renew_at = now + self._claim.lease // 3
         if self.lost:  # told to stop only now that another attempt has it
             child.stop("another attempt took the run over", now)
+        elif heard == ASKED_TO_STOP:
+            child.stop(contracts.CANCELLED, now)

@@ -185,6 +185,7 @@ create table duly.run (
     remembers        bigint,
     owner            text,
     trigger          text,
+    cancel_number    bigint,                  -- the attempt that a person asked to stop; no later one is meant
     primary key (series, nominal, revision)
 ) with (fillfactor = 75);
 
@@ -197,6 +198,17 @@ create table duly.renewal (
     revision   bigint not null,
     attempt_id bytea    not null,
     until      bigint not null,
+    primary key (series, nominal, revision)
+) with (fillfactor = 50);
+
+create table duly.progress (
+    series     bigint not null,
+    nominal    bigint not null,
+    revision   bigint not null,
+    attempt_id bytea    not null,
+    done       bigint not null,
+    total      bigint,                       -- null: nobody said of how many
+    at         bigint not null,
     primary key (series, nominal, revision)
 ) with (fillfactor = 50);
 

@@ -7,6 +7,7 @@
 --   duly_adhoc     runs outside the schedule, by id       duly_output    an output file about to be moved into place
 --   duly_skipped   ranges of windows without rows         duly_event     evidence: who, when, which, why
 --   duly_former_name   names that jobs have given up
+--   duly_progress  how far an attempt says that it is, told beside its lease
 --
 -- A run's identity is (series, nominal, revision). The nominal is 2 x the civil seconds of what the schedule says, in
 -- the schedule's own wall clock, + 1 for the second pass of a repeated hour. While an attempt is current it lives in
@@ -179,6 +180,7 @@ create table duly_run (
     remembers        integer,
     owner            text,
     trigger          text,
+    cancel_number    integer,                 -- the attempt that a person asked to stop; no later one is meant
     primary key (series, nominal, revision)
 ) without rowid;
 
@@ -191,6 +193,17 @@ create table duly_renewal (
     revision   integer not null,
     attempt_id blob    not null,
     until      integer not null,
+    primary key (series, nominal, revision)
+) without rowid;
+
+create table duly_progress (
+    series     integer not null,
+    nominal    integer not null,
+    revision   integer not null,
+    attempt_id blob    not null,
+    done       integer not null,
+    total      integer,                       -- null: nobody said of how many
+    at         integer not null,
     primary key (series, nominal, revision)
 ) without rowid;
 

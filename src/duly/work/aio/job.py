@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, Refused
+from duly.errors import ClaimLost, DulyError, Misuse, Refused, RunCancelled
 from duly.ledger import contracts
 from duly.ledger.address import scopes_to_work
 from duly.ledger.complete import complete_or_raise, has_completed
@@ -22,11 +23,11 @@ from duly.ledger.register import Declaration
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
 from duly.schedule.keys import RunKey
-from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, held_of, record_ending
+from duly.work.aio.attempt import Claiming, Patience, Working, elapsed_since_first, held_of, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
-from duly.work.attempt import Pulse, raise_if_refused, retry_delay, terms_of
+from duly.work.attempt import Pulse, ending_of, raise_if_refused, retry_delay
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import answered, for_scope, has_enrolled, refuse_unfinished, wait_micros
@@ -217,18 +218,23 @@ class Job(Generic[Tx]):
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
         run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+        working = Working(run._cancel)
         if not self._inline:
-            self._keeper.keep(claim, run._supersede)
+            self._keeper.keep(claim, run._supersede, working.stop, run._progress_now)
         try:
             refuse_unfinished(await self.function(run))
-            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim)))
+            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, output=run.output)))
         except BaseException as e:
             await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
+            self._keeper.drop(claim)
+            if working.was_stopped_by_us_alone() and isinstance(e, asyncio.CancelledError):
+                raise RunCancelled(f"a person asked attempt {run.attempt} of {run.key} to stop, and it did") from e
             raise
         finally:
             self._keeper.drop(claim)
-        if cancelled is not None:
+        by_us_alone = working.was_stopped_by_us_alone()
+        if cancelled is not None and not by_us_alone:
             raise cancelled
         return Completed(run.key, run.attempt)
 
@@ -246,14 +252,12 @@ class Job(Generic[Tx]):
         if isinstance(error, ClaimLost):  # recorded already, by whoever took it over
             return
         try:
-            ending = contracts.after_failure(
-                terms_of(job, claim),
-                type(error).__qualname__,
-                elapsed=await elapsed_since_first(self._store, claim),
-                failures=claim.failures,
-            )
+            elapsed = await elapsed_since_first(self._store, claim)
+            ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
-                await record_ending(self._store, job, claim, ending, error=error_place(error))
+                await record_ending(
+                    self._store, job, claim, ending, error=error_place(error), progress=run._progress_now()
+                )
                 return
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
             claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)
