@@ -1,12 +1,15 @@
-"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `apply` another schedule to one."""
+"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `apply` another schedule to one; and the jobs of a file:
+`check` them.
+"""
 
 from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
+from duly.cli.jobs_check import add_check, add_schema, run_check, run_schema
 from duly.cli.jobs_pause import add_pause, add_resume, run_pause, run_resume
-from duly.cli.ledgers import open_ledger, open_to_look
+from duly.cli.ledgers import configured, open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
@@ -24,22 +27,26 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show JOB, apply JOB another schedule, pause JOB, resume JOB"
+HELP = "the jobs of the ledger: list, show, apply another schedule, pause, resume; those of a file: check"
 EXAMPLE = (
     "duly jobs show close-day\n"
-    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
+    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run\n"
+    "  duly jobs check duly.toml"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply | pause | resume", required=True)
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="list | show | apply | pause | resume | check | schema", required=True
+    )
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
     showing.add_argument("job", metavar="JOB")
     applying = verbs.add_parser(
         "apply",
         help="put another schedule in force",
-        description="Put another schedule in force, of the same zone and grain. Windows that have begun keep their bounds.",
+        description="Put another schedule in force, of the same zone and grain. Windows that have begun keep their bounds. "
+        "Without flags it is the one that the configuration has for the job.",
     )
     applying.add_argument("job", metavar="JOB")
     add_reason(applying)
@@ -58,7 +65,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="End a pause. Of what it held back the catch-up policy keeps some; the rest is skipped as paused.",
     )
     add_resume(resuming)
-    for each in (listing, showing, applying):
+    checking = verbs.add_parser(
+        "check",
+        help="read a configuration, and say what it means",
+        description="Read a configuration, and say of each job what it means, when it comes due, and what differs from the "
+        "ledger. Nothing is changed.",
+    )
+    add_check(checking)
+    schema = verbs.add_parser(
+        "schema",
+        help="print the JSON Schema of duly.toml",
+        description="Print the JSON Schema of duly.toml, for editors.",
+    )
+    add_schema(schema)
+    for each in (listing, showing, applying, checking):
         add_format(each)
         add_ledger(each)
 
@@ -73,6 +93,10 @@ def run(args: argparse.Namespace) -> int:
             return run_pause(args)
         case "resume":
             return run_resume(args)
+        case "check":
+            return run_check(args)
+        case "schema":
+            return run_schema()
     return _apply(args)
 
 
@@ -209,10 +233,10 @@ def _version_row(version: Version, args: argparse.Namespace, now: int) -> list[s
 
 
 def _apply(args: argparse.Namespace) -> int:
-    schedule = given_schedule(args, "jobs apply", [args.job])
+    schedule = given_schedule(args, "jobs apply", [args.job]) or _configured_schedule(args.job)
     if schedule is None:
         raise Misuse(
-            "jobs apply: which schedule? Give it by flags, as `duly exec` takes them",
+            "jobs apply: which schedule? Give it by flags, as `duly exec` takes them, or in a configuration",
             next_step=f"duly jobs apply {args.job} --period daily --zone Europe/Paris --reason why --dry-run",
         )
     if not (args.reason or "").strip():
@@ -234,6 +258,12 @@ def _apply(args: argparse.Namespace) -> int:
             else "declare it so from now on, or nothing is run"
         )
     return codes.DONE
+
+
+def _configured_schedule(job: str) -> Schedule | None:
+    layers = configured()
+    entry = None if layers is None else layers.job(job)
+    return None if entry is None else entry.declaration.schedule
 
 
 def _applied_in_words(args: argparse.Namespace, schedule: Schedule, applied: Applied | None, now: int) -> str:
