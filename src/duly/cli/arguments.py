@@ -52,10 +52,12 @@ def add_ledger(parser: argparse.ArgumentParser) -> None:
 class _NameConfiguration(argparse.Action):
     """`--config` is another way to say `$DULY_CONFIG`: whatever looks for the ledger finds it there."""
 
-    def __call__(self, parser: object, namespace: object, values: object, option_string: str | None = None) -> None:
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: object, option_string: str | None = None
+    ) -> None:
         if not str(values).strip():  # "$FILE" of a variable that is not set must not mean another one
             raise Misuse("--config takes FILE, and it is blank")
-        os.environ["DULY_CONFIG"] = os.path.abspath(str(values))
+        os.environ["DULY_CONFIG"] = namespace.config = os.path.abspath(str(values))
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:

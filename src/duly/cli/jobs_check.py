@@ -103,7 +103,7 @@ def run_check(args: argparse.Namespace) -> int:
             problems.append(e)
     facts: dict[str, Json] = {
         "as_of": iso(now),
-        "files": [document.path for document in layers.documents()] if not problems else [],
+        "files": list(layers.files),
         "problems": [str(problem) for problem in problems],
     }
     show(
@@ -130,7 +130,8 @@ def _conclude(args: argparse.Namespace, checked: list[_Checked], problems: list[
         return codes.CONFIGURATION
     if changed:
         step = join(["duly", "jobs", "apply", changed[0].entry.name, "--reason", "why it changes", "--dry-run"])
-        typed = ["duly", *(["--ledger", args.ledger] if args.ledger else []), "--config", changed[0].entry.file]
+        named = {"--ledger": args.ledger, "--config": args.file or args.config}
+        typed = [word for flag, value in named.items() if value for word in (flag, value)]
         say(f"  try: {in_same_ledger(step, typed)}")
         return codes.CONFIGURATION
     if not checked:

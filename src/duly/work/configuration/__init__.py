@@ -30,7 +30,7 @@ __all__ = ["Configuration", "Daemon", "Document", "JobEntry", "Layers", "LedgerE
 
 @record
 class Configuration:
-    """All that the files say. `files` are those that were read, the nearest first; `ledger` is None where none has a table."""
+    """All that the files say. `files` are those that count, the nearest first; `ledger` is None where none has a table."""
 
     files: tuple[str, ...]
     ledger: LedgerEntry | None
@@ -44,7 +44,7 @@ def read_configuration(
     """What is configured where `start_dir` is the working directory. Raises `ConfigurationInvalid` at the first mistake."""
     layers = Layers(files_of(start_dir, environ, system=system))
     return Configuration(
-        tuple(document.path for document in layers.documents()),
+        layers.files,
         layers.ledger(),
         layers.daemon(),
         {name: layers.job_or_raise(name) for name in layers.names()},
@@ -55,12 +55,12 @@ class Layers:
     """The files that count, the nearest first. Each is read when it is first asked, and only the tables that are asked for."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        self._files = files
+        self.files = tuple(files)
         self._read: list[Document] = []
 
     def documents(self) -> Iterator[Document]:
         """The files as they were read, the nearest first. Raises `ConfigurationInvalid`."""
-        for place, path in enumerate(self._files):
+        for place, path in enumerate(self.files):
             if place == len(self._read):
                 self._read.append(read_document(path))
             yield self._read[place]
@@ -97,6 +97,6 @@ class Layers:
 
             near = did_you_mean(name, tuple(self.names()))
             raise ConfigurationInvalid(
-                f"no job {name!r} is configured in {' or '.join(self._files)}{near}", next_step="duly jobs check"
+                f"no job {name!r} is configured in {' or '.join(self.files)}{near}", next_step="duly jobs check"
             )
         return entry
