@@ -6,8 +6,6 @@ A *kind* reads a value as TOML has it. What it refuses, it refuses with the text
 
 from __future__ import annotations
 
-import json
-
 from duly.codes import UNKNOWN
 from duly.errors import Misuse
 from duly.ledger.contracts import CONTRACTS
@@ -102,7 +100,7 @@ def _words(key: str, value: object) -> tuple[str, ...]:
         raise Misuse(f'{key}: it is a list of words, as {key} = ["./close.sh", "--day", "{{date}}"]')
     for each in value:
         if not isinstance(each, str):
-            raise Misuse(f"{key}: {_shown(each)} is no text; write {json.dumps(str(each))}")
+            raise Misuse(f"{key}: {_shown(each)} is no text; write {_quoted(str(each))}")
         if "\0" in each:
             raise Misuse(f"{key}: a word with a NUL can be given to no command")
     _text(key, value[0])
@@ -119,7 +117,7 @@ def _as_list(text: str) -> str:
         words = []
     if not words or set(text) & set("|&;<>$`*?~"):
         words = ["sh", "-c", text]
-    return json.dumps(words, ensure_ascii=False)
+    return _quoted(words)
 
 
 def _duration(key: str, value: object) -> int:
@@ -209,12 +207,19 @@ def _shown_bare(value: object, else_: str) -> str:
 def _write(key: str, value: object) -> str:
     """The text to write for a value that lacks its quotes: TOML has numbers, dates and times of day of its own."""
     if isinstance(value, list):
-        return f"write {key} = {json.dumps([str(each) for each in value], ensure_ascii=False)}"
+        return f"write {key} = {_quoted([str(each) for each in value])}"
     if isinstance(value, dict):
         return f"write {key} = " + '"…"'
     iso = getattr(value, "isoformat", None)
     text = str(value) if iso is None else iso().removesuffix(":00") if key == "at" else iso().replace("+00:00", "Z")
-    return f"write {key} = {json.dumps(text)}"
+    return f"write {key} = {_quoted(text)}"
+
+
+def _quoted(value: str | list[str]) -> str:
+    """A text, or a list of them, in TOML; JSON has the same quotes."""
+    import json  # for errors alone: it would be half of what a file costs at a start
+
+    return json.dumps(value, ensure_ascii=False)
 
 
 def did_you_mean(name: str, names: tuple[str, ...]) -> str:
