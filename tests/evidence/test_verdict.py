@@ -7,8 +7,9 @@ import pytest
 from duly.evidence import verdict
 from duly.evidence.check import CANNOT_TELL, COMPLETE, NOT_COMPLETE, NOT_YET, answer_of, worst
 from duly.evidence.next import Range, clock_note, parse_range
-from duly.evidence.verdict import Verdict, grace_of, judge_row
+from duly.evidence.verdict import Verdict, judge_row
 from duly.ledger import states
+from duly.ledger.policy import grace_of
 from duly.ledger.records import Job, Run
 from duly.ledger.register import DEFAULTS
 from duly.records import replace

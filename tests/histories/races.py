@@ -13,12 +13,14 @@ from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_rais
 from duly.ledger.contracts import Ending
 from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.open import Taken, claim_next
-from duly.ledger.records import Claim, Known, RunId
+from duly.ledger.records import Claim, Claimer, Known, RunId
 from duly.ledger.register import Declaration, declare, find
 from duly.ledger.remembered import Recalled, claim_remembered, recall, remember
 from duly.ledger.resolve import reopen, resolve, retry, skip, unskip
 from duly.ledger.take import renew
+from duly.ledger.take import take as take_run
 from duly.ledger.versions import apply
+from duly.records import replace
 from duly.schedule.spec import Schedule, daily
 from duly.store.borrowed import run_in
 from duly.testing.histories import READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE, Hand, Race, Script, Stage
@@ -28,7 +30,7 @@ from tests.books import WORD, Book, PostgresBook
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
 
-DAY, NEXT_DAY = "2026-10-04", "2026-10-05"
+DAY_BEFORE, DAY, NEXT_DAY = "2026-10-03", "2026-10-04", "2026-10-05"
 KEY = f"export:{DAY}[UTC]"
 CHARGE = f"charge:{DAY}[UTC]"
 FAR_AHEAD = 1 << 60
@@ -138,6 +140,30 @@ def remembered_beside_one_held(book: Book) -> Recalled:
     return _place(book, DAY)
 
 
+def remembered_in_berlin(book: Book, overlap: int = 0) -> Recalled:
+    """A line in a zone with rules, which are on record; of the window, and of those beside it, nobody has touched any."""
+    book.job(schedule=daily("Europe/Berlin"), overlap=overlap)
+    claim = book.ask("2026-10-02", attempt=b"g" * 16)
+    assert isinstance(claim, Claim)
+    book.complete(claim)
+    return _place(book, DAY)
+
+
+def remembered_in_berlin_with_overlap(book: Book) -> Recalled:
+    return remembered_in_berlin(book, overlap=1)
+
+
+def owed_in_berlin(book: Book) -> Recalled:
+    """The same, of a line that is owed the window and those beside it."""
+    book.clock.set("2026-10-02T03:00:00Z")
+    book.job(schedule=daily("Europe/Berlin"), overlap=1)
+    claim = book.ask("2026-10-01", attempt=b"g" * 16)
+    assert isinstance(claim, Claim)
+    book.complete(claim)
+    book.clock.set("2026-10-06T03:00:00Z")
+    return _place(book, DAY)
+
+
 def skipped(book: Book) -> None:
     book.job()
     book.skip(DAY)
@@ -222,6 +248,25 @@ async def recalls(hand: Hand, place: Recalled) -> object:
     if isinstance(named.answer, Claim):
         await hand.finish(named.answer)
     return named.answer
+
+
+def works_longer(window: str) -> Act:
+    """Take a window as a host with other rules of the zone does, by which it ends an hour later; do and complete it."""
+
+    async def take_longer(claimer: Claimer) -> object:
+        found = await by_window("export", "", window)
+        assert found.occurrence is not None
+        assert found.known.series is not None
+        longer = replace(found.occurrence, end=found.occurrence.end + HOUR)
+        return await take_run(found.known, found.known.series, longer, found.run, found.row, claimer)
+
+    async def script(hand: Hand, given: object) -> object:
+        claim = await hand.write(take_longer(hand.claimer()))
+        if isinstance(claim, Claim):
+            await hand.finish(claim)
+        return claim
+
+    return script
 
 
 async def changes_policies(hand: Hand, given: object) -> object:
@@ -406,6 +451,15 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("recall-policies", remembered, (recalls, changes_policies)),
     ("recall-edit", remembered, (recalls, edits)),
     ("recall-edit-overlap", remembered_with_overlap, (recalls, edits)),
+    ("recall-recall-berlin", remembered_in_berlin, _twice(recalls)),
+    ("recall-take-berlin", remembered_in_berlin, (recalls, works())),
+    ("recall-next-window-berlin", remembered_in_berlin_with_overlap, (recalls, works(NEXT_DAY))),
+    ("recall-window-before-berlin", remembered_in_berlin_with_overlap, (recalls, works(DAY_BEFORE))),
+    ("recall-other-rules", remembered_in_berlin, (recalls, works_longer(DAY_BEFORE))),
+    ("recall-other-rules-overlap", remembered_in_berlin_with_overlap, (recalls, works_longer(DAY_BEFORE))),
+    ("recall-skip-next-berlin", remembered_in_berlin, (recalls, skips_next)),
+    ("recall-once-next-berlin", remembered_in_berlin, (recalls, does_once(f"export:{NEXT_DAY}[Europe/Berlin]"))),
+    ("recall-poke-berlin", owed_in_berlin, (recalls, pokes())),
     ("take-complete", held, (works(), completes)),
     ("complete-complete", held, _twice(completes)),
     ("zombie-complete", zombie, (completes, second_completes)),

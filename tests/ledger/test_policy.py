@@ -12,9 +12,9 @@ from tests.books import Book
 from tests.ledger.test_owed import days
 
 
-def down_for(book: Book, catch_up: str, *, days_down: int = 5, **policies: int) -> None:
+def down_for(book: Book, catch_up: str, *, days_down: int = 5, grace: int | None = None) -> None:
     """A job of days that worked the 5th of October, and then nothing for some days."""
-    book.job(catch_up=catch_up, **policies)
+    book.job(catch_up=catch_up, grace=grace)
     book.work_all()
     book.clock.advance(days_down * DAY)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # The words in the order of the help. A command is the module of its name in this folder.
 COMMANDS = {
-    "Work": ("exec", "due"),
+    "Work": ("exec", "due", "daemon"),
     "See": ("status", "check", "explain", "next", "runs"),
     "Say": ("retry", "skip", "unskip", "reopen", "resolve"),
     "Keep": ("jobs", "db", "demo"),

@@ -11,7 +11,7 @@ from duly.ledger import states
 from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.events import tell
-from duly.ledger.owed import Owed, owed
+from duly.ledger.owed import Owed, next_of_backlog, owed
 from duly.ledger.records import (
     AlreadyCompleted,
     Busy,
@@ -84,7 +84,11 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     paused = pause_of(known, instant)
     if paused is not None:
         return Idle(known, None, None, paused=paused)
-    due = await owed(known, as_of=instant if as_of is None else as_of)
+    as_of = instant if as_of is None else as_of
+    if await next_of_backlog(known, as_of, tried) is not None:
+        holder = await _holder_in_the_way(known)
+        return Idle(known, holder, _next_due(known), writes=holder is None)
+    due = await owed(known, as_of=as_of)
     workable = [run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(run, instant)]
     if not workable and not due.changes_the_ledger:
         return Idle(known, _standing(known, due.rows, due), due.next_due)
@@ -153,7 +157,15 @@ async def claim_next(
     paused = pause_of(known, instant)
     if paused is not None:
         return Idle(known, None, None, paused=paused)
-    known, due = await open_owed(known, instant if as_of is None else as_of, declared.by)
+    as_of = instant if as_of is None else as_of
+    backlog = await next_of_backlog(known, as_of, tried)
+    if backlog is not None:
+        answer = await take_row(known, backlog, claimer, heed_retry_time=True)
+        if isinstance(answer, Claim):
+            return Taken(known, await key_of(backlog.id), answer, answer.row or backlog, _next_due(known))
+        if isinstance(answer, Busy):
+            return Idle(known, await look(answer.run), _next_due(known))
+    known, due = await open_owed(known, as_of, declared.by)
     rows = sorted(
         [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
         key=lambda run: (run.due or 0, run.series, run.nominal),
@@ -183,10 +195,14 @@ async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Ta
     occurrence = find_nominal(await spells_of(known), run.nominal) if seen is None else None
     assert known.series is not None
     answer = await take(known, known.series, occurrence, run, seen, claimer, heed_retry_time=True)
-    next_due = None if known.line is None else known.line.next_due
+    next_due = _next_due(known)
     if isinstance(answer, Claim):
         return Taken(known, await key_of(run), answer, answer.row or await seen_of(run), next_due)
     return answer if isinstance(answer, (Refused, Misuse)) else Idle(known, await look(run), next_due)
+
+
+def _next_due(known: Known) -> int | None:
+    return None if known.line is None else known.line.next_due
 
 
 def _id(known: Known, occurrence: Occurrence) -> RunId:

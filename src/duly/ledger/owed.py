@@ -34,6 +34,24 @@ select {RUN_COLUMNS}
 )
 
 
+WORKABLE_OF_LINE = Statement(
+    "workable_of_line",
+    f"""
+select {RUN_COLUMNS}
+  from duly_series s
+  join duly_run r on r.series = s.id
+  {LEASES}
+ where s.line = :line and {{unsettled}} and r.due <= :as_of
+   and (r.state = 'open' or (r.state = 'failed' and r.retry_at <= {{now}}))
+ order by r.due, r.series, r.nominal
+ limit :most
+""",
+)
+
+# Of so many runs that were tried already the oldest one that was not is looked for among those that can be worked.
+_TRIED_AT_MOST = 50
+
+
 @record
 class Owed:
     """What is owed at an instant: runs with a row, windows without one, what is dropped, and when more comes due.
@@ -78,6 +96,19 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     return Owed(
         admitted.rows, opening.fresh, dropped_rows, dropped, opening.until, next_due, moved, more, admitted.newest
     )
+
+
+async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> Run | None:
+    """The oldest run with a row that can be worked, where nothing that came due since can change that; None: look at all.
+
+    Where each window is worked, the rows that there are come before the windows that have none. So who catches up need not
+    look at all that is left for each run.
+    """
+    if known.job.catch_up != "each" or known.job.ordered or len(tried) > _TRIED_AT_MOST:
+        return None
+    assert known.line is not None
+    found = await every(WORKABLE_OF_LINE, Run, line=known.line.id, as_of=as_of, most=len(tried) + 1)
+    return next((run for run in found if run.id not in tried), None)
 
 
 async def dropped_next(known: Known, as_of: int) -> Callable[[RunId], str | None]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
 
 # How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
-OPEN_AT_ONCE = 2_000
+OPEN_AT_ONCE = 500
 
 # How many windows are looked up in one statement to see which of them have a row.
 _LOOK_UP_AT_ONCE = 500

@@ -407,6 +407,9 @@ class SqliteStore:
 
         return run_in(tx, operation, self.origin)
 
+    def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
+        """Nobody tells: a file is looked at."""
+
     @property
     def origin(self) -> Origin:
         """The ledger, as a claim of it names it to a borrowed transaction."""

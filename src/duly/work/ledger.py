@@ -52,6 +52,7 @@ class Ledger(Generic[Tx]):
         self._store = store
         self._keeper = LeaseKeeper(store)
         self._memory = Memory()
+        self._jobs: dict[str, Job[Tx]] = {}
 
     def __repr__(self) -> str:
         return f"<duly.Ledger {self._store.path}>"
@@ -110,9 +111,16 @@ class Ledger(Generic[Tx]):
                 raise Misuse(
                     f"{name}: the function of a job is called and is done when it returns; it cannot be async or yield"
                 )
-            return Job(self._store, self._keeper, declared, function, closed, inline=inline)
+            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline)
+            self._jobs[name] = job
+            return job
 
         return register
+
+    @property
+    def jobs(self) -> dict[str, Job[Tx]]:
+        """The jobs that were declared here, by name: what a daemon works."""
+        return dict(self._jobs)
 
     def take(
         self,

@@ -258,6 +258,21 @@ create table duly.event (
 
 create index event_run on duly.event (series, nominal) where series is not null;
 
+-- What a person says may give work to a daemon: it looks at once, where it would have looked soon. A wake-up, no more.
+create function duly.event_told() returns trigger
+    language plpgsql
+    set search_path = pg_catalog, pg_temp
+    as $$
+begin
+    notify duly;
+    return null;
+end $$;
+
+create trigger event_told after insert on duly.event
+    for each row
+    when (new.kind in ('resumed', 'retried', 'unskipped', 'reopened', 'resolved', 'version_applied', 'scope_added'))
+    execute function duly.event_told();
+
 create function duly.instant(micros bigint) returns timestamptz
     language sql immutable strict parallel safe
     as $$ select timestamptz 'epoch' + micros * interval '1 microsecond' $$;
@@ -380,10 +395,19 @@ create function duly.claim_as_remembered(
     lease bigint,
     contract text,
     remembers bigint,
-    overlap bigint)
+    overlap bigint,
+    zone text,
+    release text,
+    source text,
+    fingerprint text,
+    before bigint,
+    after bigint,
+    first bigint,
+    last bigint)
     returns table (seen_state text, seen_fence bigint, seen_payload text, seen_settled_at bigint, seen_attempt_id bytea,
-                   seen_started_at bigint, is_same bigint, xid text, server text)
+                   seen_started_at bigint, seen_zone_facts bigint, is_same bigint, xid text, server text)
     language plpgsql
+    set plan_cache_mode = force_generic_plan  -- without a zone most of it is not looked at, and looks as if planning anew paid
     as $$
 #variable_conflict use_column
 declare
@@ -411,6 +435,22 @@ begin
                select 1
                  from duly.skipped
                 where series = $6 and from_nominal <= $7 and to_nominal > $7)
+           and (cast($29 as bigint) is null or (
+               exists (
+                   select id
+                     from duly.zone_facts
+                    where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
+               and not exists (
+                   select 1
+                     from duly.line
+                    where id = $9 and opened_until > $13 and opened_until < $14)
+               and not exists (
+                   select 1
+                     from duly.run
+                    where series = $6 and nominal between $31 and $32 and nominal <> $7 and revision = 1
+                      and ((nominal = $29 and (window_end is null or window_end <> $13))
+                           or (nominal = $30 and window_start <> $14)
+                           or (window_start < $14 and window_end > $13)))))
            and exists (select 1 from duly.series where id = $6 and horizon <= $7)
            and not exists (select 1 from duly.run where series = $6 and nominal = $7)
            and not exists (
@@ -421,11 +461,14 @@ begin
     end if;
     insert into duly.run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
            opened_at, payload, failures, asked_at, first_started_at, attempt_id, started_at, lease_until, contract, remembers,
-           owner, trigger)
+           owner, trigger, zone_facts)
     select s.id, $7, $8, 'running', 1, cast($12 as bigint), cast($13 as bigint),
            cast($14 as bigint), $15, cast($16 as bigint), instant,
            coalesce(cast($17 as text), 'none'), 0, instant, instant, $18, instant, instant + $21, $22,
-           cast($23 as bigint), $19, $20
+           cast($23 as bigint), $19, $20, (
+               select id
+                 from duly.zone_facts
+                where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
       from duly.series s
      where s.id = $6 and s.horizon <= $7
        and exists (select 1 from duly.job where id = $10 and edition = $11)
@@ -434,6 +477,22 @@ begin
            select 1
              from duly.skipped
             where series = $6 and from_nominal <= $7 and to_nominal > $7)
+       and (cast($29 as bigint) is null or (
+           exists (
+               select id
+                 from duly.zone_facts
+                where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
+           and not exists (
+               select 1
+                 from duly.line
+                where id = $9 and opened_until > $13 and opened_until < $14)
+           and not exists (
+               select 1
+                 from duly.run
+                where series = $6 and nominal between $31 and $32 and nominal <> $7 and revision = 1
+                  and ((nominal = $29 and (window_end is null or window_end <> $13))
+                       or (nominal = $30 and window_start <> $14)
+                       or (window_start < $14 and window_end > $13)))))
        and ($24 = 1 or exists (
            select 1
              from duly.line
@@ -448,7 +507,7 @@ begin
     return query
     select seen.*, pg_current_xact_id_if_assigned()::text, pg_postmaster_start_time()::text
       from (
-    select state, fence, payload, settled_at, attempt_id, started_at,
+    select state, fence, payload, settled_at, attempt_id, started_at, zone_facts,
            (select count(*) from duly.job where id = $10 and edition = $11)
       from duly.run
      where series = $6 and nominal = $7 and revision = $8

@@ -13,7 +13,7 @@ from duly.ledger.address import scopes_of
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Taken, claim_again, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -24,7 +24,7 @@ from duly.schedule.keys import RunKey
 from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, held_of, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.run import Run
-from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue
+from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
 from duly.work.attempt import Pulse, raise_if_refused, retry_delay, terms_of
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
@@ -160,27 +160,37 @@ class Job(Generic[Tx]):
         """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
         as_of = await self._store.now()
         tried: frozenset[RunId] = frozenset()
-        while True:
-            pulse = Pulse(self._store, trigger="catch-up")
-            try:
-                looked = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
-                if not looked.writes:
-                    return
-                async with self._claiming() as claiming:
-                    ask = partial(claim_next, declared, as_of=as_of, tried=tried)
-                    taken = await claiming.claim(ask(pulse.claimer), _claim_of_taken)
-                    if not isinstance(taken, Taken):
-                        return
-                    tried |= {taken.run.id}
-                    again = partial(claim_again, declared, taken.run.id)
-                    try:
-                        done.append(
-                            await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
-                        )
-                    except Exception as e:
-                        failures.append(e)
-            finally:
-                pulse.stop()
+        while isinstance(
+            attempted := await self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried), Attempted
+        ):
+            tried |= {attempted.run}
+            if isinstance(attempted.outcome, Completed):
+                done.append(attempted.outcome)
+            else:
+                failures.append(attempted.outcome)
+
+    async def _attempt_next(
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+    ) -> Attempted | Idle:
+        """Attempt the oldest run of a line that is owed and can be worked. Raises what the ledger refuses before a claim."""
+        pulse = Pulse(self._store, trigger=trigger)
+        try:
+            seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
+            if not seen.writes:
+                return seen
+            async with self._claiming() as claiming:
+                asked = claim_next(declared, pulse.claimer, as_of=as_of, tried=tried)
+                taken: Taken | Idle = await claiming.claim(asked, _claim_of_taken)
+                if isinstance(taken, Idle):
+                    return taken
+                again = partial(claim_again, declared, taken.run.id)
+                try:
+                    completed = await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
+                except Exception as e:
+                    return Attempted(taken.run.id, str(taken.key), taken.claim.number, e)
+                return Attempted(taken.run.id, str(taken.key), taken.claim.number, completed)
+        finally:
+            pulse.stop()
 
     def _claiming(self) -> Claiming:
         # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.

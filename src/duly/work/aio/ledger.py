@@ -53,6 +53,7 @@ class Ledger(Generic[Tx]):
         self._store = store
         self._keeper = LeaseKeeper(store)
         self._memory = Memory()
+        self._jobs: dict[str, Job[Tx]] = {}
 
     def __repr__(self) -> str:
         return f"<duly.aio.Ledger {self._store.path}>"
@@ -107,9 +108,16 @@ class Ledger(Generic[Tx]):
         def register(function: Callable[[Run[Tx]], Awaitable[object]]) -> Job[Tx]:
             if not iscoroutinefunction(function):
                 raise Misuse(f"{name}: the function of a job in duly.aio is an `async def`; duly.Ledger has plain ones")
-            return Job(self._store, self._keeper, declared, function, closed, inline=inline)
+            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline)
+            self._jobs[name] = job
+            return job
 
         return register
+
+    @property
+    def jobs(self) -> dict[str, Job[Tx]]:
+        """The jobs that were declared here, by name: what a daemon works."""
+        return dict(self._jobs)
 
     def take(
         self,
