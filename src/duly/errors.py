@@ -121,6 +121,10 @@ class PayloadInvalid(Misuse):
     """A payload must be JSON: string keys, finite numbers."""
 
 
+class ConfigurationInvalid(Misuse):
+    """The configuration cannot be understood; nothing was run. File, table and key are named."""
+
+
 class ScheduleError(Misuse):
     """The schedule cannot be understood. `code` and `field` say what and where (see the dialect in the documentation)."""
 

@@ -22,6 +22,7 @@ from duly.codes import (
 )
 from duly.errors import (
     ClaimLost,
+    ConfigurationInvalid,
     Conflict,
     DulyError,
     JobRenamed,
@@ -74,6 +75,7 @@ _BY_TYPE: tuple[tuple[type[BaseException], int], ...] = (
     (PayloadConflict, CONFIGURATION),
     (ScheduleChanged, CONFIGURATION),
     (ScheduleError, CONFIGURATION),
+    (ConfigurationInvalid, CONFIGURATION),
     (UnknownScope, CONFIGURATION),
     (WrongLedger, CONFIGURATION),
     (LedgerForbidden, NO_PERMISSION),

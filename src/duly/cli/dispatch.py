@@ -123,7 +123,10 @@ def overview() -> str:
     for group, names in COMMANDS.items():
         parts += ["", f"{group}:"]
         parts += [f"  {name:<9}{import_module(f'duly.cli.{name}').HELP}" for name in names if _is_there(name)]
-    parts += ["", "duly COMMAND --help says more, with an example. A ledger is named by --ledger or $DULY_LEDGER."]
+    parts += [
+        "",
+        "duly COMMAND --help says more, with an example. A ledger is named by --ledger, $DULY_LEDGER or duly.toml.",
+    ]
     return "\n".join(parts)
 
 

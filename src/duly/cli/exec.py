@@ -20,10 +20,9 @@ from duly.cli.codes import (
     code_of,
 )
 from duly.cli.complain import complain, say
-from duly.cli.exec_flags import adhoc_given, declaration, end_of_flags, order_given, parse
+from duly.cli.exec_flags import adhoc_given, beside, declaration, end_of_flags, order_given, parse
 from duly.cli.exec_talk import Teller
-from duly.cli.ledgers import open_or_make_ledger
-from duly.cli.schedule_flags import FLAGS, host_zone, line_with
+from duly.cli.ledgers import configured, open_or_make_ledger
 from duly.errors import (
     DulyError,
     LedgerCorrupt,
@@ -49,6 +48,7 @@ from duly.records import record, replace
 from duly.times import SECOND, instant_text
 from duly.work.child import Signals
 from duly.work.poke import Poke
+from duly.work.schedule_flags import FLAGS, host_zone, line_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,8 +106,16 @@ def _is_loud(typed: Sequence[str]) -> bool:
 
 def _run(given: Given, teller: Teller) -> int:
     """Understand all that was typed, before the ledger is touched; then poke, and write down how it went."""
-    declared = declaration(given)
-    order = order_given(given)
+    if (config := given.one("config")) is not None:
+        os.environ["DULY_CONFIG"] = os.path.abspath(config)
+    layers = configured()
+    entry = ledger = None
+    if layers is not None:
+        ledger = layers.ledger()
+        entry = layers.job(given.job) if given.argv else layers.job_or_raise(given.job)
+    declared = declaration(given, entry)
+    given = beside(given, entry)
+    order = order_given(given, () if ledger is None else ledger.hidden)
     adhoc = adhoc_given(given)
     duplicate = given.number("exit-duplicate", at_most=255)
     busy = given.duration("busy-timeout")
@@ -115,7 +123,7 @@ def _run(given: Given, teller: Teller) -> int:
     reports: list[Report] = []
     signals = Signals()
     try:
-        store = open_or_make_ledger(given.one("ledger"), None if busy is None else busy / SECOND)
+        store = open_or_make_ledger(given.one("ledger"), None if busy is None else busy / SECOND, layers)
         for_all = Pokes(given, store, declared, order, signals, teller, reports)
         code, why = for_all.work_owed() if not given.names_a_run else for_all.work_named(adhoc)
     except DulyError as e:
@@ -254,7 +262,9 @@ class Pokes:
         """The line that is meant; without --scope each of the job's roster, in turn."""
         if self.declared.scope:
             return [self.declared]
-        if self.given.names_a_run:  # of a retired scope too: it is told that it is one
+        if self.declared.scopes:  # a file says which there are
+            roster = list(self.declared.scopes)
+        elif self.given.names_a_run:  # of a retired scope too: it is told that it is one
             roster = self.store.read(scopes_of(self.declared.job)) or [""]
         else:
             roster = self.store.read(scopes_to_work(self.declared.job))

@@ -1,12 +1,15 @@
-"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `apply` another schedule to one."""
+"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `apply` another schedule to one; and the jobs of a file:
+`check` them.
+"""
 
 from __future__ import annotations
 
 from duly.cli import codes, jobs_rename, jobs_retire, jobs_scopes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
+from duly.cli.jobs_check import add_check, add_schema, run_check, run_schema
 from duly.cli.jobs_pause import add_pause, add_resume, run_pause, run_resume
-from duly.cli.ledgers import open_ledger, open_to_look
+from duly.cli.ledgers import configured, open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
 from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
@@ -25,16 +28,19 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show, apply, pause, resume, scopes, rename, retire"
+HELP = "the jobs of the ledger: list, show, apply, pause, resume, scopes, rename, retire; those of a file: check"
 EXAMPLE = (
     "duly jobs show close-day\n"
-    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
+    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run\n"
+    "  duly jobs check duly.toml"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(
-        dest="verb", metavar="list | show | apply | pause | resume | scopes | rename | retire", required=True
+        dest="verb",
+        metavar="list | show | apply | pause | resume | scopes | rename | retire | check | schema",
+        required=True,
     )
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
     listing.add_argument("--all", action="store_true", help="those that were retired too")
@@ -43,7 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     applying = verbs.add_parser(
         "apply",
         help="put another schedule in force",
-        description="Put another schedule in force, of the same zone and grain. Windows that have begun keep their bounds.",
+        description="Put another schedule in force, of the same zone and grain. Windows that have begun keep their bounds. "
+        "Without flags it is the one that the configuration has for the job.",
     )
     applying.add_argument("job", metavar="JOB")
     add_reason(applying)
@@ -65,7 +72,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     jobs_scopes.add_arguments(verbs)
     jobs_rename.add_arguments(verbs)
     jobs_retire.add_arguments(verbs)
-    for each in (listing, showing, applying):
+    checking = verbs.add_parser(
+        "check",
+        help="read a configuration, and say what it means",
+        description="Read a configuration, and say of each job what it means, when it comes due, and what differs from the "
+        "ledger. Nothing is changed.",
+    )
+    add_check(checking)
+    schema = verbs.add_parser(
+        "schema",
+        help="print the JSON Schema of duly.toml",
+        description="Print the JSON Schema of duly.toml, for editors.",
+    )
+    add_schema(schema)
+    for each in (listing, showing, applying, checking):
         add_format(each)
         add_ledger(each)
 
@@ -86,6 +106,10 @@ def run(args: argparse.Namespace) -> int:
             return jobs_rename.run(args)
         case "retire":
             return jobs_retire.run(args)
+        case "check":
+            return run_check(args)
+        case "schema":
+            return run_schema()
     return _apply(args)
 
 
@@ -250,10 +274,10 @@ def _version_row(version: Version, args: argparse.Namespace, now: int) -> list[s
 
 
 def _apply(args: argparse.Namespace) -> int:
-    schedule = given_schedule(args, "jobs apply", [args.job])
+    schedule = given_schedule(args, "jobs apply", [args.job]) or _configured_schedule(args.job)
     if schedule is None:
         raise Misuse(
-            "jobs apply: which schedule? Give it by flags, as `duly exec` takes them",
+            "jobs apply: which schedule? Give it by flags, as `duly exec` takes them, or in a configuration",
             next_step=f"duly jobs apply {args.job} --period daily --zone Europe/Paris --reason why --dry-run",
         )
     if not (args.reason or "").strip():
@@ -275,6 +299,12 @@ def _apply(args: argparse.Namespace) -> int:
             else "declare it so from now on, or nothing is run"
         )
     return codes.DONE
+
+
+def _configured_schedule(job: str) -> Schedule | None:
+    layers = configured()
+    entry = None if layers is None else layers.job(job)
+    return None if entry is None else entry.declaration.schedule
 
 
 def _applied_in_words(args: argparse.Namespace, schedule: Schedule, applied: Applied | None, now: int) -> str:

@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 def redacted(url: str) -> str:
     """A ledger's URL without its password."""
+    url = re.sub(r"([?&][a-z]*password=)[^&]*", r"\1…", url)  # libpq takes it there too
     return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:…@", url)
 
 
