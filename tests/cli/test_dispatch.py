@@ -16,6 +16,7 @@ COMMANDS_OF_PEOPLE = [name for names in COMMANDS.values() for name in names if n
 
 BAD_INPUT = {
     "due": ["nobody-knows-it"],
+    "daemon": ["nothing"],
     "status": ["--nonsense"],
     "check": [],
     "explain": ["close-day"],

@@ -120,6 +120,7 @@ def test_a_job_goes_back_to_its_own_name(renamed: Stage) -> None:
 def test_other_changes_by_the_old_name_are_refused(renamed: Stage) -> None:
     for words in (
         ("retire", "bill"),
+        ("pause", "bill"),
         ("rename", "bill", "x"),
         ("scopes", "add", "bill", "acme"),
         ("scopes", "retire", "bill", "acme"),

@@ -188,3 +188,16 @@ def test_a_job_is_retired_once(story: Story) -> None:
     retire(story)
 
     assert "was retired at 2026-11-20T08:00:00Z already" in story.duly("jobs", "retire", "report", "--reason", "w").talk
+
+
+def test_a_pause_holds_nothing_back_of_a_job_that_is_over(story: Story) -> None:
+    assert story.duly("jobs", "pause", "report", "--reason", "maintenance").code == 0
+    retire(story)
+    story.clock.set("2026-11-25T08:00:00Z")
+
+    said = story.duly("exec", "report", "--", "false")
+
+    assert (said.code, said.talk) == (0, "")
+    assert story.duly("status").out == "✓ nothing needs you     ✓ 0 complete (24h)\n"
+    retire(story, "--undo")
+    assert "paused" in story.duly("status").out

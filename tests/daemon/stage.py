@@ -31,7 +31,7 @@ class Stage:
     def __init__(self, book: Book, folder: Path) -> None:
         self.book = book
         self.clock = book.clock
-        self._folder = folder
+        self.folder = folder
         self._daemons: list[Daemon] = []
         book.amend("create table duly_done (run text, by text)")  # duly_: as the books spell a table on both databases
 
@@ -42,7 +42,7 @@ class Stage:
     def module(self, text: str, name: str = "jobs") -> None:
         """Write the module of the jobs; `ledger` and `done(run)` are there."""
         kind = "postgres" if self.is_postgres else "sqlite"
-        (self._folder / f"{name}.py").write_text(BEGINNING.format(kind=kind, done="done") + text)
+        (self.folder / f"{name}.py").write_text(BEGINNING.format(kind=kind, done="done") + text)
 
     def aio_module(self, text: str, name: str = "tasks") -> None:
         """Write a module of async jobs."""
@@ -50,13 +50,17 @@ class Stage:
         beginning = BEGINNING.format(kind=kind, done="done_async as done").replace(
             "import duly\n", "import duly, duly.aio\n"
         )
-        (self._folder / f"{name}.py").write_text(beginning + text)
+        (self.folder / f"{name}.py").write_text(beginning + text)
+
+    def configuration(self, text: str) -> None:
+        """Write the `duly.toml` of the daemons."""
+        (self.folder / "duly.toml").write_text(text)
 
     def daemon(
         self, *words: str, modules: tuple[str, ...] = ("jobs:ledger",), environ: Mapping[str, str] | None = None
     ) -> Daemon:
         """Start a daemon."""
-        folder = self._folder
+        folder = self.folder
         path = f"{environment()['PYTHONPATH']}:{Path(__file__).parent.parent.parent}"
         log = folder / f"daemon-{len(self._daemons)}.log"
         known = {"PYTHONPATH": path, "STAGE_LEDGER": self.book.path, "DULY_LEDGER": self.book.path, **(environ or {})}

@@ -289,10 +289,10 @@ def test_a_ledger_without_jobs_and_one_job_declared_twice_are_refused(stage: Sta
     stage.module("")
     daemon = stage.daemon()
     assert daemon.ended() == 64
-    assert "no job is declared" in daemon.log
+    assert "there is no job to work" in daemon.log
 
     stage.module(DAILY)
     stage.module(DAILY, "again")
     daemon = stage.daemon(modules=("jobs:ledger", "again:ledger"))
     assert daemon.ended() == 64
-    assert "export is declared in two" in daemon.log
+    assert "export is declared twice" in daemon.log

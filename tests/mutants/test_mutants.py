@@ -44,7 +44,7 @@ class Mutant(NamedTuple):
 
 
 COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
-WINDOWS, OWED_ROOM, VERSIONS = "ledger/windows.py", "ledger/owed.py", "ledger/versions.py"
+WINDOWS, VERSIONS = "ledger/windows.py", "ledger/versions.py"
 BOUNDS, MEMORY = "ledger/bounds.py", "ledger/remembered.py"
 ENDS, RENAME = "ledger/ends.py", "ledger/rename.py"
 ROSTER = "tests/ledger/test_roster.py::test_"
@@ -482,7 +482,7 @@ MUTANTS = (
     ),
     Mutant(
         "latest drops what a person asked for",
-        (Fault(OWED_ROOM, " or run.asked_at is not None\n", "\n"),),
+        (Fault("ledger/policy.py", " or run.asked_at is not None\n", "\n"),),
         (OWED + "latest_never_drops_a_run_that_a_person_asked_for",),
     ),
     Mutant(
@@ -641,9 +641,9 @@ ROSTERS = (
         "what is owed of a retired line is dropped for a window that is not",
         (
             Fault(
-                OWED_ROOM,
-                "_newest_nominal(known, spell, series, line.owed_by(as_of))",
-                "_newest_nominal(known, spell, series, as_of)",
+                "ledger/policy.py",
+                "_newest_nominal(known, spell, known.series, known.line.owed_by(as_of))",
+                "_newest_nominal(known, spell, known.series, as_of)",
             ),
         ),
         (SCOPES + "under_latest_the_last_day_of_a_retired_scope_is_not_dropped_for_one_that_is_not_owed",),

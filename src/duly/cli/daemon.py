@@ -1,4 +1,4 @@
-"""`duly daemon`: works the jobs of Python modules, as they come due."""
+"""`duly daemon`: works the jobs of the configuration and of Python modules, as they come due."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from duly.cli import codes
 from duly.cli.arguments import add_ledger, count_from_1
 from duly.cli.complain import say
-from duly.cli.ledgers import open_ledger
+from duly.cli.ledgers import open_or_make_ledger
 from duly.errors import Misuse, WrongLedger
 from duly.times import SECOND, parse_duration
+from duly.work.configuration import read_configuration
+from duly.work.daemon.commands import Commands
 from duly.work.daemon.crew import Hand, Loop, Tasks, Threads
 from duly.work.daemon.modules import ledger_named
 from duly.work.daemon.systemd import Notifier
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
     from duly.store.protocol import Store
     from duly.work.aio.ledger import Ledger as AsyncLedger
+    from duly.work.configuration import Daemon as Configured
+    from duly.work.configuration import JobEntry
 
 HELP = "work jobs as they come due, beside any number of other daemons and of other triggers"
 EXAMPLE = "duly daemon shop.jobs:ledger --concurrency 16"
@@ -34,22 +38,26 @@ EXAMPLE = "duly daemon shop.jobs:ledger --concurrency 16"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "ledgers", metavar="MODULE:LEDGER", nargs="+", help="a ledger in a Python module, with the jobs declared on it"
+        "ledgers",
+        metavar="MODULE:LEDGER",
+        nargs="*",
+        help="a ledger in a Python module, with the jobs declared on it; the jobs of duly.toml are worked beside them",
     )
-    parser.add_argument("--concurrency", metavar="N", type=count_from_1, default=8, help="runs at once (default: 8)")
-    parser.add_argument("--per-job", metavar="N", type=count_from_1, help="runs of one job at once (default: as many)")
-    parser.add_argument(
-        "--poll", metavar="TIME", default="5s", help="how often to look where nothing is known to come (default: 5s)"
-    )
+    parser.add_argument("--concurrency", metavar="N", type=count_from_1, help="runs at once (default: 8)")
+    parser.add_argument("--per-job", metavar="N", type=count_from_1, help="runs of one job at once (default: 2)")
+    parser.add_argument("--poll", metavar="TIME", help="how often to look where nothing is known to come (default: 5s)")
     add_ledger(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    limits = Limits(args.concurrency, args.per_job or args.concurrency, parse_duration(args.poll) / SECOND)
+    configured = read_configuration(os.getcwd())
+    limits = _limits(args, configured.daemon)
     if os.getcwd() not in sys.path:  # as `python -m` has it
         sys.path.insert(0, os.getcwd())
     with ExitStack() as stack:
-        store, hands = _crew([ledger_named(name) for name in args.ledgers], args.ledger, limits, stack)
+        ledgers = [ledger_named(name) for name in args.ledgers]
+        entries = [entry for entry in configured.jobs.values() if entry.command is not None]
+        store, hands = _crew(ledgers, entries, args.ledger, limits, stack)
         daemon = Daemon(store, hands, limits, Notifier(os.environ), say)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: daemon.stop())
@@ -64,14 +72,25 @@ def run(args: argparse.Namespace) -> int:
     return codes.DONE
 
 
+def _limits(args: argparse.Namespace, configured: Configured) -> Limits:
+    """What flags say, else the configuration, else what goes without saying."""
+    poll = configured.poll if args.poll is None else parse_duration(args.poll)
+    return Limits(args.concurrency or configured.concurrency, args.per_job or configured.per_job, poll / SECOND)
+
+
 def _crew(
-    ledgers: list[Ledger[Any] | AsyncLedger[Any]], flag: str | None, limits: Limits, stack: ExitStack
+    ledgers: list[Ledger[Any] | AsyncLedger[Any]],
+    entries: list[JobEntry],
+    flag: str | None,
+    limits: Limits,
+    stack: ExitStack,
 ) -> tuple[Store, list[Hand]]:
     """Who works the jobs, and the ledger that all of them are of. Raises `Misuse` for two jobs of one name."""
     plain = [ledger for ledger in ledgers if isinstance(ledger, Ledger)]
-    store = plain[0]._store if plain and flag is None else open_ledger(flag)
+    store = plain[0]._store if plain and flag is None and not entries else open_or_make_ledger(flag)
     pool = stack.enter_context(ThreadPoolExecutor(limits.places, thread_name_prefix="duly-work"))
     hands: list[Hand] = [Threads(job, pool, store) for ledger in plain for job in ledger.jobs.values()]
+    hands += [Commands(entry, pool, store, os.environ) for entry in entries]
     others = [ledger for ledger in ledgers if not isinstance(ledger, Ledger)]
     if others:
         loop = Loop()
@@ -85,7 +104,10 @@ def _crew(
     names = [hand.name for hand in hands]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise Misuse(f"{twice} is declared in two of the ledgers; leave one out")
+        raise Misuse(f"{twice} is declared twice, in two of the ledgers or in a file too; leave one out")
     if not hands:
-        raise Misuse("no job is declared on the ledger; import the modules that declare them where it is made")
+        raise Misuse(
+            "there is no job to work; name a ledger that jobs are declared on, as shop.jobs:ledger, or write them into "
+            "duly.toml, each with its command"
+        )
     return store, hands

@@ -95,7 +95,8 @@ async def status(name: str | None = None, scope: str | None = None) -> Status:
         asleep = await never_opened(known, instant)
         late = [window for window in asleep.windows if window.verdict.unattended]
         seen += [window for window in asleep.windows if window.verdict.word == DUE]
-        if (pause := pause_of(known, instant)) is not None:
+        over = known.line.ends is not None and known.line.ends <= instant and not rows and not asleep.windows
+        if (pause := pause_of(known, instant)) is not None and not over:
             paused.append(Paused(known, pause, len(asleep.windows), asleep.more))
         if late:
             unopened.append(replace(asleep, windows=late))

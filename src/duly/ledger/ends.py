@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from duly.ledger import states
 from duly.ledger.ask import Statement, count, every, now, one
-from duly.ledger.bounds import Coming, open_in_order
+from duly.ledger.bounds import Coming, Range, open_in_order
 from duly.ledger.events import tell
 from duly.ledger.open import SKIP_RANGE, open_owed
 from duly.ledger.owed import UNSETTLED_OF_LINE
 from duly.ledger.policy import dropped_ranges
 from duly.ledger.records import Known, Run, RunId
 from duly.ledger.register import name_now, renamed
-from duly.ledger.spells import due_before, spell_in_force, spells_of
+from duly.ledger.spells import Spell, due_before, spell_in_force, spells_of
 from duly.ledger.take import hold_line, run_parameters, seen_of
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE
 from duly.records import record
+from duly.times import DAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,18 +143,26 @@ async def _skip_before(known: Known, first: Occurrence, word: Word) -> int:
     assert series is not None
     assert line.opened_until is not None
     spells = await spells_of(known)
-    ranges = []
-    for spell in spells:
-        unopened = next(spell.ending_after(line.opened_until), None)
-        last_of = next((o for o in spell.before(first.due) if o.end <= first.start), None)
-        if unopened is not None and last_of is not None and unopened.end <= last_of.end:
-            ranges += dropped_ranges(spell, unopened, last_of)
+    ranges = [span for spell in spells for span in _away(spell, line.opened_until, first)]
     reason = f"not on the roster then; resumed: {word.reason}"
     for span in ranges:
         await count(SKIP_RANGE, series=series.id, first=span.first, beyond=span.beyond, reason=reason, by=word.by)
     last = next((o for o in due_before(spells, first.due) if o.end <= first.start), None)
     coming = Coming([] if last is None else [last], ranges, first)
     return (await open_in_order(series, line.opened_until, coming)).until
+
+
+def _away(spell: Spell, opened_until: int, first: Occurrence) -> list[Range]:
+    """The windows of a version that are not open and lie before one, as ranges. Pure."""
+    unopened = next(spell.ending_after(opened_until), None)
+    last = next((o for o in spell.before(first.due) if o.end <= first.start), None)
+    if unopened is None or last is None or last.end < unopened.end:
+        return []
+    if spell.until is None:
+        return dropped_ranges(spell, unopened, last)
+    # All that is left of a version before the one in force. The last in time need not have the highest name.
+    ending = spell.ending_after(max(unopened.start, last.end - 2 * DAY))
+    return [Range(unopened.nominal, max(o.nominal for o in ending) + 1)]
 
 
 async def hold_job(name: str) -> int | None:

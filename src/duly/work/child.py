@@ -19,7 +19,8 @@ from duly.work.waiting import LOOK_SECONDS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Protocol
 
     from duly.store.protocol import Store
 else:
@@ -57,6 +58,35 @@ class CannotExecute(Exception):
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
+
+
+if TYPE_CHECKING:
+
+    class Sent(Protocol):
+        """A signal as somebody sent it (siginfo_t)."""
+
+        @property
+        def si_signo(self) -> int: ...
+
+        @property
+        def si_code(self) -> int: ...
+
+    class Ears(Protocol):
+        """How whoever runs a child hears what happens meanwhile: its end, and what others want of it."""
+
+        asked_to_end: int  # the signal that said so, 0 while nobody has
+
+        @property
+        def before(self) -> Iterable[int]:
+            """The signal mask that the child is to have."""
+
+        def wait(self, seconds: float) -> Sent | None: ...
+
+        def end_is_wanted(self) -> bool: ...
+
+        def watch(self, pid: int) -> None: ...
+
+        def in_foreground(self) -> bool: ...
 
 
 class Signals:
@@ -98,6 +128,13 @@ class Signals:
             self.asked_to_end = seen.si_signo
         return bool(self.asked_to_end)
 
+    def watch(self, pid: int) -> None:
+        """A child was started: its end is a signal like any other."""
+
+    def in_foreground(self) -> bool:
+        """Whether a child shall be where the keyboard reaches it: in the foreground group of the terminal on our input."""
+        return _on_terminal()
+
     def restore(self) -> None:
         """Restore this process's own signal mask. What came too late for any child is forgotten: all is written down."""
         while signal.sigtimedwait(self._watched, 0) is not None:
@@ -112,12 +149,12 @@ class Child:
         self,
         argv: Sequence[str],
         environment: Mapping[str, str],
-        signals: Signals,
+        signals: Ears,
         *,
         inherit: Sequence[int] = (),
         output: int | None = None,
     ) -> None:
-        self._in_foreground = _on_terminal()
+        self._in_foreground = signals.in_foreground()
         self._signals = signals
         self._reported: tuple[int, int] | None = None
         self._why = ""
@@ -126,6 +163,7 @@ class Child:
             raise CannotExecute(127, "the command has no name")
         try:
             self.pid = self._spawn(argv, environment, inherit, output)
+            signals.watch(self.pid)
         except OSError as e:
             raise _cannot_execute(argv[0], e) from e
 
@@ -197,7 +235,7 @@ class Child:
             pass
         return True
 
-    def _forward(self, seen: signal.struct_siginfo) -> None:
+    def _forward(self, seen: Sent) -> None:
         pressed = seen.si_code == _SENT_BY_KERNEL and seen.si_signo in _BY_KEY
         if not (self._in_foreground and pressed):  # else the foreground group has it already
             self._signal(seen.si_signo)

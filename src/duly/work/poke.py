@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from duly.ledger.register import Declaration
     from duly.schedule.keys import RunKey
     from duly.store.protocol import Store
-    from duly.work.child import Signals
+    from duly.work.child import Ears
     from duly.work.output import Output, Place
 
     T = TypeVar("T")
@@ -103,7 +103,7 @@ class Poke:
         store: Store,
         declared: Declaration,
         order: Order,
-        signals: Signals,
+        signals: Ears,
         tell: Callable[[Briefing | Report], None],
     ) -> None:
         self._store = store
@@ -144,6 +144,14 @@ class Poke:
                 return None
             elif not self._found_done(answer.standing):
                 return answer.standing
+
+    def attempt_next(self) -> Report | Idle:
+        """Attempt the oldest run that can be worked now, once."""
+        answer = self._next(self._store.now())
+        if isinstance(answer, Idle):
+            return answer
+        report = self.reports[answer.claim.run] = self._attempt(answer)
+        return report
 
     def _next(self, as_of: int) -> Work | Idle:
         """Claim the oldest run that can be worked and was not tried yet."""

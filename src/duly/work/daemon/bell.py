@@ -11,8 +11,8 @@ class Bell:
     """Rung as often as one likes, and heard once."""
 
     def __init__(self) -> None:
-        self._heard, self._rung = os.pipe()
-        for end in (self._heard, self._rung):
+        self.descriptor, self._rung = os.pipe()
+        for end in (self.descriptor, self._rung):
             os.set_blocking(end, False)
 
     def ring(self) -> None:
@@ -22,8 +22,13 @@ class Bell:
 
     def wait(self, seconds: float | None) -> bool:
         """Wait for the bell; whether it was rung."""
-        ready, _, _ = select.select([self._heard], [], [], seconds)
+        ready, _, _ = select.select([self.descriptor], [], [], seconds)
         with suppress(BlockingIOError):
-            while ready and len(os.read(self._heard, 4096)) == 4096:
+            while ready and len(os.read(self.descriptor, 4096)) == 4096:
                 pass
         return bool(ready)
+
+    def close(self) -> None:
+        """Give its ends back."""
+        os.close(self.descriptor)
+        os.close(self._rung)

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from duly.errors import Misuse, Refused
-from duly.ledger.address import scopes_of
+from duly.ledger.address import scopes_to_work
 from duly.ledger.register import Declaration, declare
 from duly.work.answers import Attempted, Completed
 from duly.work.job import for_scope
@@ -30,13 +30,17 @@ class NotBegun(Exception):
     """An attempt that could not begin: the claim was given back, and the run is as it was."""
 
 
+class CommandFailed(Exception):
+    """A command did not complete its run; why, in duly's own words."""
+
+
 class Hand(Protocol):
     """Works the lines of one job."""
 
     name: str
 
     def lines(self) -> list[Declaration]:
-        """The lines of the job, as they are declared: each scope of its roster."""
+        """The lines of the job, as they are declared, with the scopes that code declares put on the roster."""
 
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""
@@ -50,7 +54,7 @@ class Hand(Protocol):
 
 def lines_of(store: Store, declared: Declaration, closed: tuple[str, ...] | None) -> list[Declaration]:
     """The declarations of a job, one a line: of its own roster, of the ledger's, or the one without a scope."""
-    roster = list(closed) if closed is not None else store.read(scopes_of(declared.job)) or [""]
+    roster = list(closed) if closed is not None else store.read(scopes_to_work(declared.job))
     return [for_scope(declared, scope, closed) for scope in roster]
 
 
@@ -73,6 +77,7 @@ class Threads:
         self._store = store
 
     def lines(self) -> list[Declaration]:
+        self._job._enrol()
         return lines_of(self._store, self._job._declared, self._job._scopes)
 
     def has(self, scope: str) -> bool:
@@ -97,6 +102,7 @@ class Tasks:
         self._store = store
 
     def lines(self) -> list[Declaration]:
+        self._loop.run(self._job._enrol()).result()
         return lines_of(self._store, self._job._declared, self._job._scopes)
 
     def has(self, scope: str) -> bool:
@@ -141,6 +147,10 @@ class Loop:
 
 def words_of(attempted: Attempted) -> str:
     """What came of an attempt, as a line of the log says it."""
-    if isinstance(attempted.outcome, Completed):
+    outcome = attempted.outcome
+    if isinstance(outcome, Completed):
         return "completed"
-    return f"failed: {type(attempted.outcome).__qualname__}"
+    if isinstance(outcome, NotBegun):
+        return f"could not begin: {outcome}"
+    # Of a function's error the type: its message may hold what no log should.
+    return f"failed: {outcome if isinstance(outcome, CommandFailed) else type(outcome).__qualname__}"

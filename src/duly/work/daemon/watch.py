@@ -224,6 +224,7 @@ class Daemon:
     def _finish(self) -> bool:
         self._notifier.say("STOPPING=1", f"STATUS=waiting for {self._shares.working} attempts")
         was_told = False
+        self._take_back()  # the bell that told of it may have been heard already
         while self._shares.working and self._stops < 3:
             if self._stops > 1 and not was_told:
                 was_told = True

@@ -1,0 +1,136 @@
+"""Commands: each attempt is a child process that a thread of the daemon watches, as `duly exec` watches its own."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from duly.ledger import states
+from duly.ledger.open import Idle
+from duly.records import replace
+from duly.work.answers import Attempted, Completed
+from duly.work.daemon.bell import Bell
+from duly.work.daemon.crew import TRIGGER, CommandFailed, NotBegun, lines_of
+from duly.work.job import for_scope
+from duly.work.poke import Poke, Report
+
+if TYPE_CHECKING:
+    from duly.ledger.register import Declaration
+    from duly.store.protocol import Store
+    from duly.work.configuration import JobEntry
+
+_LOOK_SECONDS = 0.05  # at a child whose end nothing tells: where there are no file descriptors of processes
+
+
+class Commands:
+    """Works a job whose work is a command of the configuration."""
+
+    def __init__(self, entry: JobEntry, pool: ThreadPoolExecutor, store: Store, environment: Mapping[str, str]) -> None:
+        self.name = entry.name
+        self._declared = entry.declaration
+        # What waits for its retry gives its place back: another attempt is given one when the time has come.
+        self._order = replace(entry.order(environment, TRIGGER), retry_in_place=False, only_one=True)
+        self._pool = pool
+        self._store = store
+        self._ears: set[Ears] = set()
+        self._guard = threading.Lock()
+
+    def lines(self) -> list[Declaration]:
+        return lines_of(self._store, self._declared, self._declared.scopes)
+
+    def has(self, scope: str) -> bool:
+        return self._declared.scopes is None or scope in self._declared.scopes
+
+    def attempt(self, scope: str, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+        self._pool.submit(self._attempt, for_scope(self._declared, scope, self._declared.scopes)).add_done_callback(
+            done
+        )
+
+    def _attempt(self, declared: Declaration) -> Attempted | Idle:
+        ears = Ears()
+        with self._guard:
+            self._ears.add(ears)
+        try:
+            poke = Poke(self._store, declared, self._order, ears, lambda _: None)
+            report = poke.attempt_next()
+            if isinstance(report, Idle):
+                return report
+            (run,) = poke.reports
+            return Attempted(run, str(report.key), report.number, _outcome_of(report))
+        finally:
+            with self._guard:
+                self._ears.discard(ears)
+            ears.close()
+
+    def end(self) -> None:
+        """Tell each command to end: SIGTERM."""
+        with self._guard:
+            for ears in self._ears:
+                ears.ask_to_end()
+
+
+def _outcome_of(report: Report) -> Completed | Exception:
+    if report.state == states.COMPLETED:
+        return Completed(str(report.key), report.number)
+    return NotBegun(report.cause) if report.state == states.OPEN else CommandFailed(report.cause)
+
+
+class _Sent(NamedTuple):
+    """A signal that the daemon passes on."""
+
+    si_signo: int
+    si_code: int = 0
+
+
+class Ears:
+    """What a thread hears that runs a child: the child's end, and that it is to be ended. Signals come to the main thread."""
+
+    def __init__(self) -> None:
+        self.before: frozenset[int] = frozenset()
+        self.asked_to_end = 0
+        self._bell = Bell()
+        self._child: int | None = None
+        self._is_told = True
+
+    def ask_to_end(self) -> None:
+        """Say that the child is to end. May be called in any thread."""
+        self._is_told = False
+        self.asked_to_end = signal.SIGTERM
+        self._bell.ring()
+
+    def end_is_wanted(self) -> bool:
+        return bool(self.asked_to_end)
+
+    def in_foreground(self) -> bool:
+        """Never: the keyboard's signals are for the daemon."""
+        return False
+
+    def watch(self, pid: int) -> None:
+        with suppress(AttributeError, OSError):
+            self._child = os.pidfd_open(pid)
+
+    def wait(self, seconds: float) -> _Sent | None:
+        """Wait for the child's end or for word, for so long at most; the word, if it is new."""
+        ends = [self._bell.descriptor, *([] if self._child is None else [self._child])]
+        ready, _, _ = select.select(ends, [], [], seconds if self._child is not None else min(seconds, _LOOK_SECONDS))
+        if self._child in ready and self._child is not None:  # it stays ready for ever
+            os.close(self._child)
+            self._child = None
+        self._bell.wait(0)
+        if self._is_told:
+            return None
+        self._is_told = True
+        return _Sent(self.asked_to_end)
+
+    def close(self) -> None:
+        """Give back what it listens with."""
+        if self._child is not None:
+            os.close(self._child)
+            self._child = None
+        self._bell.close()
