@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     applying = verbs.add_parser(
         "apply",
         help="put another schedule in force",
-        description="Put another schedule in force, of the same zone and grain. Windows that have begun keep their bounds.",
+        description="Put another schedule in force. Windows that have begun keep their bounds, and all that was done stays.",
     )
     applying.add_argument("job", metavar="JOB")
     add_reason(applying)
@@ -227,22 +227,25 @@ def _applied_in_words(args: argparse.Namespace, schedule: Schedule, applied: App
     said = [f"{args.job}: version {applied.number}: {applied.words}"]
     if applied.before is not None:
         said.append(f"in place of version {applied.before.number}: {applied.before.words}")
-    said += [f"{_named(o, schedule)} has begun; it keeps its bounds, and comes due {at(o.due)}" for o in applied.began]
+    said += [
+        f"{_named(o, applied.before)} has begun; it keeps its bounds, and comes due {at(o.due)}" for o in applied.began
+    ]
     if applied.first is not None:
         seam = f"{at(applied.first.start)} to {at(applied.first.end)}"
         said.append(f"first window: {_named(applied.first, schedule)}, {seam}, due {at(applied.first.due)}")
     return "\n".join(said)
 
 
-def _named(occurrence: Occurrence, schedule: Schedule) -> str:
-    return nominal_text(schedule.grain, occurrence.nominal, schedule.zone)
+def _named(occurrence: Occurrence, counted_by: Schedule | Version | None) -> str:
+    assert counted_by is not None  # it has windows
+    return nominal_text(counted_by.grain, occurrence.nominal, counted_by.zone)
 
 
 def _applied_as_json(args: argparse.Namespace, schedule: Schedule, applied: Applied | None) -> dict[str, Json]:
     facts: dict[str, Json] = {"job": args.job, "dry_run": args.dry_run, "changed": applied is not None}
     if applied is None:
         return facts
-    began: list[Json] = [_occurrence_as_json(occurrence, schedule) for occurrence in applied.began]
+    began: list[Json] = [_occurrence_as_json(occurrence, applied.before) for occurrence in applied.began]
     return {
         **facts,
         "version": applied.number,
@@ -254,9 +257,9 @@ def _applied_as_json(args: argparse.Namespace, schedule: Schedule, applied: Appl
     }
 
 
-def _occurrence_as_json(occurrence: Occurrence, schedule: Schedule) -> dict[str, Json]:
+def _occurrence_as_json(occurrence: Occurrence, counted_by: Schedule | Version | None) -> dict[str, Json]:
     return {
-        "window": _named(occurrence, schedule),
+        "window": _named(occurrence, counted_by),
         "due": iso(occurrence.due),
         "window_start": iso(occurrence.start),
         "window_end": iso(occurrence.end),

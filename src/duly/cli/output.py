@@ -140,7 +140,9 @@ def line_name(window: Window) -> str:
 def window_name(window: Window) -> str:
     """The window as a person names it; the whole key where that would find another run, or none."""
     version = window.known.version
-    in_force = version is not None and (window.key.zone, window.key.grain) == (version.zone, version.grain)
+    # Of a former series the version that is known is not the one in force.
+    in_force = version is not None and version.number == window.known.job.version
+    in_force = in_force and version is not None and (window.key.zone, window.key.grain) == (version.zone, version.grain)
     replaced = window.row is not None and window.row.state == states.REPLACED
     return window.key.middle if in_force and not replaced else str(window.key)
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from duly.evidence import verdict
 from duly.evidence.runs import Attempt, History, Told, history
-from duly.evidence.verdict import Window, grace_text, window_of
+from duly.evidence.verdict import Window, grace_text, window_of, windows_of_line
 from duly.evidence.words import ago, span
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.owed import UNSETTLED_OF_LINE
-from duly.ledger.records import Run, RunId, Version
-from duly.ledger.spells import VERSIONS_OF, due_before, spells_of
+from duly.ledger.records import Run, Version
+from duly.ledger.register import schedule_of
+from duly.ledger.spells import VERSIONS_OF, placed_before, spells_of_line
 from duly.ledger.take import gone, look
 from duly.records import record
+from duly.schedule.versions import what_changes
 from duly.times import HOUR, duration_text
 
 TYPE_CHECKING = False
@@ -82,13 +84,13 @@ async def explain(addressed: Addressed) -> Explanation:
 
 async def _newer(window: Window, instant: int) -> str | None:
     known = window.known
-    assert known.series is not None
-    if known.job.catch_up == "each" or window.run.series != known.series.id:
+    if known.job.catch_up == "each":
         return None
-    newest = next(due_before(await spells_of(known), instant), None)
-    if newest is None or newest.due <= (window.due or 0):
+    newest = next(placed_before(await spells_of_line(known), instant), None)
+    if newest is None or newest.occurrence.due <= (window.due or 0):
         return None
-    return str(await key_of(RunId(known.series.id, newest.nominal)))
+    (newer,) = await windows_of_line(known, [newest], instant)
+    return str(newer.key)
 
 
 async def _in_the_way(window: Window) -> str | None:
@@ -120,8 +122,9 @@ def sentences(told: Explanation, at: Callable[[int], str]) -> list[str]:
 
 
 def _of_schedule(told: Explanation, at: Callable[[int], str]) -> list[str]:
-    job, version = told.window.known.job, told.window.known.version
-    if version is None:
+    job, counted_by = told.window.known.job, told.window.known.version
+    version = next((version for version in told.versions if version.number == job.version), None)
+    if version is None or counted_by is None:
         return [f"{job.name} has no schedule: its runs are those that somebody names."]
     said = [f"{job.name} is {version.words}."]
     if version.number > 1:
@@ -129,10 +132,19 @@ def _of_schedule(told: Explanation, at: Callable[[int], str]) -> list[str]:
             f"That is version {version.number}, which answers for windows that end after {at(version.effective_from)}."
         )
     row = told.window.row
-    if row is not None and row.version not in (None, version.number):
-        older = next((v for v in told.versions if v.number == row.version), None)
-        said += [f"This window belongs to version {row.version}: {older.words}."] if older is not None else []
+    belongs_to = counted_by.number if row is None or row.version is None else row.version
+    older = next((v for v in told.versions if v.number == belongs_to != version.number), None)
+    if older is None:
+        return said
+    said.append(f"This window belongs to version {older.number}: {older.words}.")
+    if (older.zone, older.grain) != (version.zone, version.grain):
+        changes = ", ".join(what_changes(schedule_of(older), schedule_of(version))[: _series_changes(older, version)])
+        said.append(f"Since then the schedule has {changes}; this window keeps its key, and what is owed of it.")
     return said
+
+
+def _series_changes(older: Version, version: Version) -> int:
+    return (older.zone != version.zone) + (older.grain != version.grain)
 
 
 def _of_window(told: Explanation, at: Callable[[int], str]) -> list[str]:

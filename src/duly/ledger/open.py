@@ -11,7 +11,7 @@ from duly.ledger import states
 from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.events import tell
-from duly.ledger.owed import Owed, owed
+from duly.ledger.owed import Owed, is_of, owed
 from duly.ledger.records import (
     AlreadyCompleted,
     Busy,
@@ -23,7 +23,7 @@ from duly.ledger.records import (
     RunId,
 )
 from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
-from duly.ledger.spells import find_nominal, spells_of
+from duly.ledger.spells import find_nominal, known_of, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
 from duly.records import record
@@ -91,8 +91,7 @@ def _standing(known: Known, rows: list[Run], due: Owed) -> Run | None:
         return None
     if known.job.ordered:
         return rows[0]
-    assert known.series is not None
-    return rows[-1] if (rows[-1].series, rows[-1].nominal) == (known.series.id, due.newest) else None
+    return rows[-1] if is_of(rows[-1], due.newest) else None
 
 
 async def _holder_in_the_way(known: Known) -> Run | None:
@@ -168,6 +167,7 @@ async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Ta
         return known
     # An inline attempt that failed took the row of its window with it.
     seen = await look(run)
+    known = await known_of(known, run)
     occurrence = find_nominal(await spells_of(known), run.nominal) if seen is None else None
     assert known.series is not None
     answer = await take(known, known.series, occurrence, run, seen, claimer, heed_retry_time=True)

@@ -13,8 +13,8 @@ from itertools import takewhile
 from duly.ledger import states
 from duly.ledger.ask import Statement, every, one
 from duly.ledger.bounds import RULES_MAY_MOVE, Coming, Range, open_in_order, passed_over
-from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Line, Run, Series
-from duly.ledger.spells import Spell, spell_in_force
+from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Line, Run, RunId, Series
+from duly.ledger.spells import SERIES_OF_LINE, Spell, spell_in_force
 from duly.ledger.windows import has_moved, is_sealed
 from duly.records import record
 from duly.schedule.occurrence import Occurrence
@@ -47,7 +47,7 @@ NEWEST_DUE = Statement(
     "newest_due",
     # The last of the newest names: where clocks are set back a name may come due after one that is higher.
     """
-select nominal
+select nominal, due
   from (select nominal, due
           from duly_run
          where series = :series and due <= :as_of and window_start is not null and state <> 'skipped'
@@ -72,7 +72,7 @@ class Owed:
     next_due: int | None
     moved: list[Run]  # opened ahead of time, not sealed yet, and the zone's rules mean something else now
     more: bool = False  # windows have come due beyond those that one transaction opens
-    newest: int | None = None  # the nominal of the newest that is due, where anything is unsettled or new
+    newest: RunId | None = None  # the newest window that is due, where anything is unsettled or new
 
     @property
     def changes_the_ledger(self) -> bool:
@@ -91,15 +91,15 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     spell = spell_in_force(known)
     assert series is not None
     assert line.opened_until is not None  # it was seen under its schedule
-    moved = [run for run in open_ones if not is_sealed(run, as_of) and await has_moved(known, run)]
+    moved = [run for run in open_ones if not is_sealed(run, as_of) and await has_moved(run)]
     coming = _come_due(spell, line, series, known.job.catch_up, as_of)
     opening = await open_in_order(series, line.opened_until, coming)
     next_due = None if coming.following is None else coming.following.due
     more = next_due is not None and next_due <= as_of
-    newest = await _newest_nominal(known, spell, series, as_of)
+    newest = await _newest(known, spell, series, as_of)
     kept, dropped = unsettled, []
     if known.job.catch_up != "each":
-        kept = [run for run in unsettled if _stays_owed(run) or (run.series, run.nominal) == (series.id, newest)]
+        kept = [run for run in unsettled if _stays_owed(run) or is_of(run, newest)]
         dropped = [run for run in unsettled if run not in kept]
     return Owed(kept, opening.fresh, dropped, coming.dropped, opening.until, next_due, moved, more, newest)
 
@@ -125,13 +125,31 @@ def _stays_owed(run: Run) -> bool:
     return run.state in (states.RUNNING, states.UNKNOWN) or run.waits_for_a_person or run.asked_at is not None
 
 
-async def _newest_nominal(known: Known, spell: Spell, series: Series, as_of: int) -> int | None:
-    """The newest window that is due and has a time of its own: of the version in force, else the newest that has a row."""
+def is_of(run: Run, window: RunId | None) -> bool:
+    """Whether a run is of this window, whichever revision. Pure."""
+    return window is not None and (run.series, run.nominal) == (window.series, window.nominal)
+
+
+async def _newest(known: Known, spell: Spell, series: Series, as_of: int) -> RunId | None:
+    """The newest window that is due and has a time of its own: of the version in force, else the newest that has a row.
+
+    In whichever series: where the zone or grain has changed, the last window of before may come due after the first ones.
+    """
+    assert known.line is not None
     recent = takewhile(lambda o: o.due > as_of - LONGEST_HOLIDAY, spell.before(as_of))
     newest = next((o for o in recent if not o.off), None)
+    found: list[tuple[int, RunId]] = []
     if newest is not None and not await passed_over(known, newest):
-        return newest.nominal
-    return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
+        found.append((newest.due, RunId(series.id, newest.nominal)))
+        if known.job.version == 1:
+            return found[0][1]
+    for each in await every(SERIES_OF_LINE, Series, line=known.line.id):
+        if found and each.id == series.id:
+            continue
+        row = await one(NEWEST_DUE, lambda nominal, due: (due, nominal), series=each.id, as_of=as_of)
+        if row is not None:
+            found.append((row[0], RunId(each.id, row[1])))
+    return max(found, key=lambda one: one[0])[1] if found else None
 
 
 def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> Coming:

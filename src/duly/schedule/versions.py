@@ -80,6 +80,31 @@ def _last_of(spell: Spell) -> Occurrence | None:
     return found if found is not None and spell.has(found) else None
 
 
+# -- what it is ----------------------------------------------------------------------------------------------------------
+
+
+def what_changes(old: Schedule, new: Schedule) -> list[str]:
+    """What of a schedule is not as it was, each in a few words; the zone and the grain first, for they begin a new series."""
+    changes = []
+    if old.zone != new.zone:
+        changes.append(f"another zone, {old.zone} → {new.zone}")
+    if old.grain != new.grain:
+        changes.append(f"another grain, {old.grain} → {new.grain}")
+    if old.grain == new.grain == "fire" and _times(old) != _times(new):
+        changes.append("other times")
+    if old.at != new.at:
+        changes.append(f"worked at another hour, {old.at or 'the end'} → {new.at or 'the end'}")
+    if old.kind == new.kind and {(r.gap, r.fold) for r in old.rules} != {(r.gap, r.fold) for r in new.rules}:
+        changes.append("another policy for times that the clocks skip or repeat")
+    if old.calendar != new.calendar:
+        changes.append("other days off")
+    return changes or ["another schedule"]
+
+
+def _times(schedule: Schedule) -> tuple[list[str], int, int]:
+    return [line.text for line in schedule.lines], schedule.interval, schedule.anchor
+
+
 # -- preview -------------------------------------------------------------------------------------------------------------
 
 
