@@ -129,7 +129,7 @@ def test_a_changed_schedule_runs_nothing_and_ends_with_the_line_that_applies_it(
     assert said.code == 78
     assert stage.effects() == ["close:2026-11-28[UTC]"]
     step = said.talk.splitlines()[-1]
-    assert step == "  try: duly jobs apply close --period daily --zone UTC --at 07:00 --reason 'why it changes'"
+    assert step == "  try: duly jobs plan close --period daily --zone UTC --at 07:00"
 
 
 def test_the_line_that_applies_a_changed_schedule_can_be_run_and_then_exec_works(stage: Stage) -> None:

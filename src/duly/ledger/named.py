@@ -64,7 +64,7 @@ def words_of(key: RunKey) -> str:
 async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> Named | Refused | Misuse | None:
     """What a plain look can say of a named window: complete, or held. None where a claim has to be tried."""
     known = await find(declared.job, declared.scope)
-    refusal = refusal_of(known, declared)
+    refusal = await refusal_of(known, declared)
     if refusal is not None:
         return refusal
     if known is None or not is_complete(known, declared):

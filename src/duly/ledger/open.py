@@ -69,7 +69,7 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     No lock, no commit: this is all that a duplicate costs.
     """
     known = await find(declared.job, declared.scope)
-    refusal = refusal_of(known, declared)
+    refusal = await refusal_of(known, declared)
     if refusal is not None:
         return refusal
     if known is None or not is_complete(known, declared):
@@ -136,7 +136,7 @@ async def claim_next(
     if isinstance(known, (Refused, Misuse)):
         return known
     known = await _held(known)
-    refusal = refusal_of(known, declared)  # the schedule may have changed while we waited
+    refusal = await refusal_of(known, declared)  # the schedule may have changed while we waited
     if refusal is not None:
         return refusal
     instant = await now()

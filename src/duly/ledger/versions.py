@@ -21,9 +21,10 @@ from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.bounds import NEAR, Coming, open_in_order
 from duly.ledger.events import tell
 from duly.ledger.open import open_owed
-from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Run, RunId, Series, Version
+from duly.ledger.records import LEASES, RUN_COLUMNS, Job, Known, Run, RunId, Series, Version
 from duly.ledger.register import (
     ADD_SERIES,
+    FIND_LABEL,
     FIND_SERIES,
     NO_HORIZON,
     Declaration,
@@ -93,7 +94,7 @@ class Applied:
     changes: list[str]
 
 
-async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Applied | None:
+async def apply(name: str, schedule: Schedule, *, by: str, reason: str, label: str = "") -> Applied | None:
     """Put a schedule in force for all lines of a job; None where it is in force already.
 
     Raises `UnknownJob`, and `NotAllowed` in the hours when clocks are set back, where a window would have a name again.
@@ -117,12 +118,36 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str) -> Appli
     for known in lines:
         await _open_begun(known, coming, instant, by)
         await _begin_series(known, spells)
-    await add_version(lines[0].job, schedule, number=coming.version, effective_from=seam.since, by=by, reason=reason)
+    await add_version(
+        lines[0].job, schedule, number=coming.version, effective_from=seam.since, by=by, reason=reason, label=label
+    )
     changes = what_changes(spell.schedule, schedule)
     words = f"version {coming.version} from {instant_text(seam.since)}: {schedule.words()} ({', '.join(changes)})"
     await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words)
     first = next(coming.ending_after(seam.since), None)
     return Applied(version, coming.version, schedule.words(), seam.since, seam.began, first, changes)
+
+
+async def adopt(job: Job, schedule: Schedule, label: str, *, by: str) -> None:
+    """Put a schedule in force that code declares under a label which is new: the review of the code was its review.
+
+    The same schedule under another label is a version as well, from where the one before is in force: its windows are the
+    same, and the label is known from then on. A label that has come meanwhile changes nothing: who declares looks again.
+    """
+    await one(LOCK_JOB, int, name=job.name)
+    if await one(FIND_LABEL, Version, job=job.id, label=label) is not None:
+        return
+    (scope, *_) = await scopes_of(job.name)
+    version = (await _found(job.name, scope)).version
+    assert version is not None  # it is declared in place of one
+    reason = f"version {label} in code"
+    if not same_schedule(version, schedule):
+        await apply(job.name, schedule, by=by, reason=reason, label=label)
+        return
+    number, since = version.number + 1, version.effective_from
+    await add_version(job, schedule, number=number, effective_from=since, by=by, reason=reason, label=label)
+    detail = f"version {number} ({label}) has the schedule of version {version.number}"
+    await tell("version_labelled", job=job.id, by=by, reason=reason, detail=detail)
 
 
 async def _found(name: str, scope: str) -> Known:

@@ -7,7 +7,7 @@ from duly.ledger import contracts
 from duly.ledger.named import take_adhoc, take_key, take_window
 from duly.ledger.register import Declaration, check_policies
 from duly.schedule.catch_up import parse_catch_up
-from duly.schedule.keys import check_job_name, check_scope, parse_key
+from duly.schedule.keys import check_job_name, check_label, check_scope, parse_key
 from duly.times import parse_duration
 from duly.work.identity import actor
 
@@ -43,6 +43,7 @@ def declaration_of(
     inline: bool,
     owner: str | None,
     scopes: Sequence[str] | None,
+    version: str | None,
 ) -> tuple[Declaration, tuple[str, ...] | None]:
     """The declaration of a job, and the roster that it closes, if it does. Raises `Misuse`, naming the argument."""
     check_job_name(name)
@@ -75,7 +76,8 @@ def declaration_of(
         raise Misuse(f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}")
     closed = None if scopes is None else tuple(scopes)
     defaults: dict[str, Value] = {"retries": TRANSACTIONAL_RETRIES} if effect == contracts.TRANSACTIONAL else {}
-    return Declaration(name, "", schedule, policies, actor(), defaults, closed), closed
+    label = "" if version is None else check_label(version)
+    return Declaration(name, "", schedule, policies, actor(), defaults, closed, label), closed
 
 
 class Wanted:

@@ -75,6 +75,7 @@ class Ledger(Generic[Tx]):
         inline: bool = False,
         owner: str | None = None,
         scopes: Sequence[str] | None = None,
+        version: str | None = None,
     ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
         """Declare a job whose work is the decorated function.
 
@@ -83,8 +84,10 @@ class Ledger(Generic[Tx]):
         deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. What is left out keeps the
         value that the ledger has. `scopes` closes the roster. A `timeout` ends no function from outside: it is told as
         `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two,
-        for short transactional work that may hold the ledger while it lasts. Nothing is written before the first `run` or
-        `catch_up`. Raises `Misuse`, naming the argument.
+        for short transactional work that may hold the ledger while it lasts. Another schedule than the ledger has in force
+        is refused as `ScheduleChanged`, unless it comes with a `version`, a label as `2026-11-a` that the ledger has not
+        seen: then it is put in force, for the windows after those that have begun. A label that was replaced is refused.
+        Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
         """
         declared, closed = declaration_of(
             name,
@@ -103,6 +106,7 @@ class Ledger(Generic[Tx]):
             inline=inline,
             owner=owner,
             scopes=scopes,
+            version=version,
         )
 
         def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:
