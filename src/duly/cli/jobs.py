@@ -1,4 +1,4 @@
-"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `apply` another schedule to one."""
+"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `plan` another schedule for one, `apply` it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from duly.cli.arguments import add_format, add_ledger, add_schedule, given_sched
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
+from duly.cli.plan import in_words, plan_as_json, planned, run_plan
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
 from duly.ledger.records import Job, Version
@@ -23,18 +24,32 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show JOB, apply JOB another schedule"
+HELP = "the jobs of the ledger: list, show JOB, plan and apply JOB another schedule"
 EXAMPLE = (
     "duly jobs show close-day\n"
-    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run"
+    "  duly jobs plan close-day --period daily --zone Europe/Paris --at 03:00\n"
+    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later'"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="list | show | apply", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="list | show | plan | apply", required=True)
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
     showing.add_argument("job", metavar="JOB")
+    planning = verbs.add_parser(
+        "plan",
+        help="what another schedule would change, beside what has been done",
+        description="Which windows another schedule would add, drop, shift or split. Changes nothing.",
+    )
+    planning.add_argument("job", metavar="JOB")
+    planning.add_argument(
+        "range",
+        metavar="RANGE",
+        nargs="?",
+        help="half-open: 2026-11-01..2026-12-01; else a few windows from the seam on",
+    )
+    add_schedule(planning)
     applying = verbs.add_parser(
         "apply",
         help="put another schedule in force",
@@ -44,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reason(applying)
     applying.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     add_schedule(applying)
-    for each in (listing, showing, applying):
+    for each in (listing, showing, planning, applying):
         add_format(each)
         add_ledger(each)
 
@@ -55,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
             return _list(args)
         case "show":
             return _show(args)
+        case "plan":
+            return run_plan(args)
     return _apply(args)
 
 
@@ -204,10 +221,12 @@ def _apply(args: argparse.Namespace) -> int:
     store = open_ledger(args.ledger)
     operation = apply(args.job, schedule, by=actor(), reason=args.reason.strip())
     applied = write_or_try(store, operation, dry_run=args.dry_run)
+    made = store.read(planned(args.job, schedule)) if args.dry_run else None
     if args.format == "table":
-        print(_applied_in_words(args, schedule, applied, store.now()))
+        print(in_words(args, made) if made is not None else _applied_in_words(args, schedule, applied, store.now()))
     else:
-        print(document("duly.apply.v1", _applied_as_json(args, schedule, applied)))
+        plan: dict[str, Json] = {} if made is None else {"plan": plan_as_json(args.job, made)}
+        print(document("duly.apply.v1", {**_applied_as_json(args, schedule, applied), **plan}))
     if applied is not None:
         note(
             "nothing was changed: this was a dry run"

@@ -116,11 +116,16 @@ class Placed:
         return self.spell.series
 
     @property
+    def middle(self) -> str:
+        """Its name, as a key writes it."""
+        zone, grain = self.series
+        return nominal_text(grain, self.occurrence.nominal, zone)
+
+    @property
     def name(self) -> str:
         """Its name with its zone, as it stands in a key: `2026-10-05[Europe/Berlin]`."""
         zone, grain = self.series
-        bracket = "" if (zone, grain) == ("UTC", "fire") else f"[{zone}]"
-        return f"{nominal_text(grain, self.occurrence.nominal, zone)}{bracket}"
+        return self.middle if (zone, grain) == ("UTC", "fire") else f"{self.middle}[{zone}]"
 
 
 def _due_at_end(schedule: Schedule) -> Schedule:

@@ -9,8 +9,7 @@ the name of one that the old schedule had, which only readings of a repeated wal
 from __future__ import annotations
 
 from duly.records import record, replace
-from duly.schedule.keys import nominal_text
-from duly.schedule.spells import Spell, windows_after
+from duly.schedule.spells import Placed, Spell, windows_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,20 +108,6 @@ def _times(schedule: Schedule) -> tuple[list[str], int, int]:
 
 
 @record
-class Named:
-    """A window with the zone and grain that name it."""
-
-    zone: str
-    grain: str
-    occurrence: Occurrence
-
-    @property
-    def middle(self) -> str:
-        """Its name, as a key writes it."""
-        return nominal_text(self.grain, self.occurrence.nominal, self.zone)
-
-
-@record
 class Change:
     """What an edit does to a window: it `appears`, `vanishes`, `shifts` (the same name has other bounds, or is due at
     another time) or is `split` (several windows, `into`, answer for its time). `before` is the old window, `after` the new
@@ -130,9 +115,9 @@ class Change:
     """
 
     kind: str
-    before: Named | None
-    after: Named | None
-    into: tuple[Named, ...] = ()
+    before: Placed | None
+    after: Placed | None
+    into: tuple[Placed, ...] = ()
 
 
 def preview(spells: list[Spell], schedule: Schedule, instant: int, since: int, until: int) -> list[Change]:
@@ -163,21 +148,21 @@ def preview(spells: list[Spell], schedule: Schedule, instant: int, since: int, u
     return sorted(changes, key=_order)
 
 
-def _named_between(spells: list[Spell], since: int, until: int) -> list[Named]:
+def _named_between(spells: list[Spell], since: int, until: int) -> list[Placed]:
     found = []
     for spell in spells:
         for occurrence in windows_after([spell], since):
             if occurrence.start >= until:
                 break
-            found.append(Named(spell.schedule.zone, spell.schedule.grain, occurrence))
+            found.append(Placed(spell, occurrence))
     return found
 
 
-def _identity(named: Named) -> tuple[str, str, int]:
-    return named.zone, named.grain, named.occurrence.nominal
+def _identity(named: Placed) -> tuple[str, str, int]:
+    return *named.series, named.occurrence.nominal
 
 
-def _over(new: list[Named], place: int, old: Occurrence) -> tuple[Named, ...]:
+def _over(new: list[Placed], place: int, old: Occurrence) -> tuple[Placed, ...]:
     """The new windows that answer for the time of an old one, from a place on."""
     found = []
     while place < len(new) and new[place].occurrence.start < old.end:
