@@ -10,7 +10,7 @@ event.
 from __future__ import annotations
 
 from duly.errors import Misuse, NoSchedule, Refused, ScheduleChanged, UnknownJob, UnknownScope
-from duly.ledger.ask import Statement, count, now, one
+from duly.ledger.ask import Statement, count, do, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
     JOB_COLUMNS,
@@ -103,6 +103,14 @@ values (:job, :number, :label, :kind, :zone, :grain, :gap, :fold, :at, :offset, 
 )
 
 PUT_IN_FORCE = Statement("put_in_force", "update duly_job set version = :number where id = :job")
+
+HOLD_JOB_STILL = Statement(
+    "hold_job_still",
+    # Whoever edits the schedule looks which lines there are, and opens what has begun of each: a line that comes meanwhile
+    # would begin under a schedule that is none any more.
+    "select id from duly_job where id = :job {still}",
+    only_locks=True,
+)
 
 ADD_LINE = Statement(
     "add_line",
@@ -388,6 +396,7 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
         await adopt(known.job, declared.schedule, declared.version, by=declared.by)
         known = await _found(declared)
     if known.line is None:
+        await do(HOLD_JOB_STILL, job=known.job.id)
         await _add_line(known, declared)
     await _add_series(await _found(declared))
     known = await _found(declared)
