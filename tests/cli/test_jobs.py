@@ -186,6 +186,7 @@ def test_another_zone_keeps_what_was_done_and_is_named_as_that(story: Story) -> 
     assert [line.split()[0] for line in listed] == [
         *("2026-11-20T06:00:00Z", "2026-11-21T06:00:00Z", "2026-11-22T06:00:00[Europe/Paris]")
     ]
+    assert [line.endswith("seam") for line in listed] == [False, False, True]
 
 
 def test_another_grain_is_another_series(story: Story) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -190,3 +191,22 @@ def test_a_fire_is_split_by_an_hour_between(tmp_path: Path) -> None:
     ]
     assert document["seam"] == "2026-10-21T06:00:00Z"
     assert all(w["window_start"] >= document["seam"] for w in document["windows"] if w["what"] != "stays")
+
+
+def test_a_next_step_on_the_day_of_the_change_names_one_of_its_two_windows(story: Story) -> None:
+    assert story.duly("jobs", "apply", "report", *NEW_YORK, "--reason", "they moved").code == 0
+    story.job("report", daily("America/New_York"), catch_up="each")
+    story.complete("report", at="2026-10-24T12:00:00Z")  # the 22nd
+    story.fail("report")  # the 23rd of Berlin
+    story.fail("report")  # the 23rd of New York
+
+    lines = [line.split("   ")[-1].strip() for line in story.duly("status").out.splitlines()]
+
+    steps = [line for line in lines if line.startswith("duly retry")]
+    assert steps == [
+        "duly retry 'report:2026-10-21[Europe/Berlin]'",
+        "duly retry 'report:2026-10-23[Europe/Berlin]'",
+        "duly retry report '2026-10-23[America/New_York]'",
+    ]
+    for step in steps:
+        assert story.duly(*shlex.split(step)[1:], "--reason", "the disk was full").code == 0

@@ -201,6 +201,18 @@ def test_a_second_edit_before_the_first_is_in_force_leaves_no_trace_of_it(book: 
     tiles(book)
 
 
+def test_a_series_that_was_replaced_before_it_began_has_no_horizon_of_its_own(book: Book) -> None:
+    """The first edit would have begun with the fire of ten, the second one begins with that of six."""
+    began(book, "2026-10-20T12:00:00Z", daily("UTC"))
+    edit(book, cron("0 10 * * *", zone="UTC"))
+    edit(book, cron("0 6 * * *", zone="UTC"))
+
+    book.clock.set("2026-10-21T12:00:00Z")
+
+    assert book.work_all() == ["export:2026-10-20[UTC]", "export:2026-10-21T06:00:00Z"]
+    assert isinstance(book.ask_key("export:2026-10-20T06:00:00Z"), BelowHorizon)
+
+
 def test_a_poke_under_latest_drops_the_last_window_of_before_for_no_older_one(book: Book) -> None:
     began(book, "2026-10-20T12:00:00Z", daily(BERLIN), catch_up="latest")
     edit(book, weekly(NEW_YORK))
@@ -350,6 +362,19 @@ def test_a_window_of_before_is_explained_with_the_change(book: Book) -> None:
     assert (
         "another zone, Europe/Berlin → America/New_York, another grain, day → week; this window keeps its key" in told
     )
+
+
+def test_the_first_window_of_a_version_is_marked_as_the_seam(book: Book) -> None:
+    began(book, "2026-10-20T12:00:00Z", daily(BERLIN))
+    edit(book, daily(NEW_YORK))
+    seam = "It is the seam: it begins where the last window of the schedule before it ends."
+
+    assert seam in said(book, "2026-10-20[America/New_York]")  # to come, and without a row
+    assert seam not in said(book, "2026-10-20[Europe/Berlin]")
+    assert seam not in said(book, "2026-10-21[America/New_York]")
+    book.clock.set("2026-10-22T12:00:00Z")
+    book.work_all()
+    assert seam in said(book, "2026-10-20[America/New_York]")
 
 
 def test_a_poke_of_before_explains_what_the_next_one_skips(book: Book) -> None:

@@ -376,6 +376,11 @@ MUTANTS = (
         (SERIES + "intervals_become_fires_in_the_night_in_which_clocks_go_back",),
     ),
     Mutant(
+        "a series keeps the horizon of a version that was never in force",
+        (Fault(VERSIONS, "        await count(BEGIN_ANEW, **series)\n", "        pass\n"),),
+        (SERIES + "a_series_that_was_replaced_before_it_began_has_no_horizon_of_its_own",),
+    ),
+    Mutant(
         "the first new window begins where its schedule has it, and not at the seam",
         (
             Fault(

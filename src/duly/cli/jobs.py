@@ -200,7 +200,7 @@ def _version_row(version: Version, args: argparse.Namespace, now: int) -> list[s
         if not version.effective_from
         else f"from {when(version.effective_from, version.zone, time=args.time, now=now)}"
     )
-    return [f"  {version.number}", since, version.words]
+    return [f"  {version.number}", version.label, since, version.words]
 
 
 # -- apply --------------------------------------------------------------------------------------------------------------

@@ -182,6 +182,7 @@ def _as_json(shown: _Shown, place: int) -> dict[str, Json]:
         "resolution": occurrence.resolution,
         "off": occurrence.off,
         "clocks": night_note(schedule, occurrence),
+        "seam": shown.placed[place].is_seam,
     }
 
 
@@ -216,5 +217,5 @@ def _row(shown: _Shown, place: int, args: argparse.Namespace) -> list[str | Cell
         length(bounds or (occurrence.start, occurrence.end)).rjust(4),
         f"due {when(due, schedule.zone, time=args.time, now=shown.as_of)}",
         *said,
-        night_note(schedule, occurrence),
+        "; ".join(filter(None, ("seam" if placed.is_seam else "", night_note(schedule, occurrence)))),
     ]

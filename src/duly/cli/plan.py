@@ -123,6 +123,7 @@ def _placed_as_json(placed: Placed) -> dict[str, Json]:
         "due": iso(occurrence.due),
         "window_start": iso(occurrence.start),
         "window_end": iso(occurrence.end),
+        "seam": placed.is_seam,
     }
 
 
@@ -198,7 +199,7 @@ def _what(args: argparse.Namespace, made: Plan, each: Planned) -> str:
         return (
             "stays as it is" if each.states.keys() <= {COMPLETE, SKIPPED, NOT_OWED, PRUNED} else "stays owed by its key"
         )
-    if each.what == APPEARS and occurrence.start == made.seam:
+    if each.what == APPEARS and each.window.is_seam:
         return "appears, from the seam on"
     if each.what in (APPEARS, VANISHES):
         return each.what

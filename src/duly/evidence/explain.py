@@ -165,7 +165,16 @@ def _of_window(told: Explanation, at: Callable[[int], str]) -> list[str]:
         f"{name} answers for {at(bounds[0])} to {at(bounds[1])}, {length(bounds)}.",
         f"It {comes} due at {at(due)}, {ago(due, told.as_of)}.",
     ]
+    if _is_seam(told, bounds[0]):
+        said.append("It is the seam: it begins where the last window of the schedule before it ends.")
     return [*said, night] if night else said
+
+
+def _is_seam(told: Explanation, start: int) -> bool:
+    """Whether a window that starts there is the first one of the version that it belongs to."""
+    row, counted_by = told.window.row, told.window.known.version
+    number = row.version if row is not None else None if counted_by is None else counted_by.number
+    return any(v.number == number and v.effective_from and v.effective_from == start for v in told.versions)
 
 
 def length(bounds: tuple[int, int]) -> str:

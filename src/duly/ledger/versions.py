@@ -43,6 +43,7 @@ from duly.times import SECOND, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from duly.ledger.ask import Value
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
@@ -73,6 +74,17 @@ update duly_run
    set due = cast(:due as bigint), window_start = cast(:window_start as bigint),
        window_end = cast(:window_end as bigint), version = :version
  where series = :series and nominal = :nominal and revision = 1 and fence = 0
+""",
+)
+
+
+BEGIN_ANEW = Statement(
+    "begin_series_anew",
+    # I7 holds: the series has never named a window, so nothing of it was worked, or pruned.
+    """
+update duly_series
+   set horizon = :horizon
+ where line = :line and zone = :zone and grain = :grain and horizon > :horizon
 """,
 )
 
@@ -183,15 +195,17 @@ async def _begin_series(known: Known, spells: list[Spell]) -> None:
     """The series of a line under the newest of the spells: the one it had, or one that begins where its first spell does."""
     assert known.line is not None
     zone, grain = spells[-1].series
-    first = next(spell for spell in spells if spell.series == (zone, grain))
+    # A version that was replaced before it was in force has named nothing, though its series is there.
+    first = next(spell for spell in spells if spell.series == (zone, grain) and not spell.is_empty)
     horizon = None if first.since is None else horizon_of(first)
-    await count(
-        ADD_SERIES,
-        line=known.line.id,
-        zone=zone,
-        grain=grain,
-        horizon=NO_HORIZON if horizon is None else horizon,
-    )
+    series: dict[str, Value] = {
+        "line": known.line.id,
+        "zone": zone,
+        "grain": grain,
+        "horizon": NO_HORIZON if horizon is None else horizon,
+    }
+    if not await count(ADD_SERIES, **series) and first is spells[-1]:
+        await count(BEGIN_ANEW, **series)
 
 
 async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> None:
@@ -202,8 +216,7 @@ async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> Non
     """
     known = await hold_line(known)
     assert known.line is not None
-    assert known.series is not None
-    if known.line.opened_until is None:
+    if known.line.opened_until is None or known.series is None:
         return
     more = True
     while more:

@@ -39,6 +39,11 @@ class Spell:
         """The zone and grain that name its windows."""
         return self.schedule.zone, self.schedule.grain
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the version was replaced before it was in force."""
+        return self.since is not None and self.since == self.until
+
     def has(self, occurrence: Occurrence) -> bool:
         """Whether the window is this version's."""
         return (self.since is None or occurrence.end > self.since) and (
@@ -114,6 +119,11 @@ class Placed:
     def series(self) -> tuple[str, str]:
         """The zone and grain that name it."""
         return self.spell.series
+
+    @property
+    def is_seam(self) -> bool:
+        """Whether it is the first window of a version that replaced another: it begins where the last of before ends."""
+        return self.spell.since is not None and self.occurrence.start == self.spell.since
 
     @property
     def middle(self) -> str:
