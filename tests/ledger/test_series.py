@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from duly.errors import BelowHorizon, OutcomeUnknown, WindowInvalid
+from duly.errors import BelowHorizon, NotAllowed, OutcomeUnknown, WindowInvalid
 from duly.evidence.check import newest_due
 from duly.evidence.explain import explain, sentences
 from duly.evidence.grid import grid
+from duly.evidence.plan import plan
 from duly.evidence.status import status
 from duly.evidence.verdict import window_of
 from duly.ledger.address import by_key, by_window
@@ -266,7 +267,10 @@ def test_a_date_of_both_zones_is_to_be_written_with_its_zone(book: Book) -> None
 
     with pytest.raises(WindowInvalid, match=r"write 2026-10-20\[Europe/Berlin\] or 2026-10-20\[America/New_York\]"):
         book.ask("2026-10-20")
-    assert isinstance(book.ask("2026-10-20[Europe/Berlin]"), Claim)
+    assert book.work_all() == ["export:2026-10-20[Europe/Berlin]", "export:2026-10-20[America/New_York]"]
+    with pytest.raises(WindowInvalid, match="names a window before and one after"):
+        book.ask("2026-10-20")
+    assert isinstance(book.ask("2026-10-20[Europe/Berlin]"), AlreadyCompleted)
     assert isinstance(book.ask("2026-10-19"), AlreadyCompleted)
 
 
@@ -403,6 +407,47 @@ def test_a_window_skipped_ahead_gives_its_time_to_the_new_series_and_has_it_agai
     book.clock.set("2026-10-27T12:00:00Z")
     assert "export:2026-10-25[UTC]" not in book.work_all()
     assert [zone for zone, *_ in tiles(book)] == ["UTC"] * 8
+
+
+def test_the_rest_of_a_week_skipped_ahead_gives_its_time_back(book: Book) -> None:
+    """It is named after a Monday that lies five days before the seam where it begins."""
+    began(book, "2026-10-24T12:00:00Z", daily("UTC"))
+    edit(book, weekly("UTC"))
+    book.skip("2026-W43")
+    edit(book, daily("UTC"))
+
+    book.clock.set("2026-10-27T12:00:00Z")
+
+    assert book.work_all() == [f"export:2026-10-{day}[UTC]" for day in (24, 25, 26)]
+    tiles(book)
+
+
+def test_a_window_worked_ahead_of_its_time_keeps_it_from_another_series(book: Book) -> None:
+    """`once` asks for no due time: on Tuesday somebody completed Saturday, and a zone change would give its time away."""
+    began(book, "2026-10-20T12:00:00Z", daily("UTC"))
+    book.write(once(parse_key("export:2026-10-24[UTC]"), Claimer(new_attempt_id(), "host", "once")))
+
+    for operation in (plan("export", daily(BERLIN)), apply("export", daily(BERLIN), by="ops@example", reason="why")):
+        with pytest.raises(NotAllowed, match=r"2026-10-24\[UTC\] was worked ahead .* after 2026-10-25T00:00:00Z"):
+            book.write(operation)
+
+    edit(book, daily("UTC", at="06:00"))
+    book.clock.set("2026-10-25T12:00:00Z")
+    edit(book, daily(BERLIN))
+    book.work_all()
+    tiles(book)
+
+
+def test_a_run_outside_the_schedule_is_dropped_by_no_policy(book: Book) -> None:
+    began(book, "2026-10-20T12:00:00Z", daily("UTC"), catch_up="latest")
+    claim = book.ask_adhoc("a1")
+    assert isinstance(claim, Claim)
+    book.fail(claim, retry_in=0)
+
+    async def told() -> list[str]:
+        return sentences(await explain(await by_key(parse_key("export:adhoc-a1"))), instant_text)
+
+    assert not [sentence for sentence in book.store.read(told()) if "skips it" in sentence]
 
 
 def test_a_prune_of_a_series_that_is_not_in_force_leaves_the_time_when_it_may_be(book: Book) -> None:

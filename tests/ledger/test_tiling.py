@@ -25,8 +25,9 @@ from duly.evidence.verdict import windows_of_line
 from duly.ledger.address import by_key
 from duly.ledger.ask import Statement
 from duly.ledger.ask import every as all_rows
+from duly.ledger.once import once
 from duly.ledger.open import Taken
-from duly.ledger.records import Claim, Known
+from duly.ledger.records import Claim, Claimer, Known
 from duly.ledger.register import find
 from duly.ledger.resolve import skip
 from duly.ledger.spells import Placed, placed_after, placed_before, spells_of_line, tiles_after
@@ -35,6 +36,7 @@ from duly.records import record
 from duly.schedule.keys import parse_key
 from duly.schedule.spec import Schedule, cron, daily, every, hourly, monthly, weekly
 from duly.times import DAY, HOUR, MINUTE, instant_text, parse_instant
+from duly.work.identity import new_attempt_id
 from tests.books import WORD, Book, PostgresBook
 from tests.servers import Server
 
@@ -63,7 +65,7 @@ BEGINNINGS = tuple(
 edits = st.tuples(st.just("edit"), st.integers(0, len(SCHEDULES) - 1))
 waits = st.tuples(st.just("wait"), st.sampled_from([20 * MINUTE, HOUR, 5 * HOUR, 11 * HOUR, DAY, 50 * HOUR]))
 pokes = st.tuples(st.sampled_from(["complete", "fail", "doubt", "hold"]), st.integers(1, 3))
-named = st.tuples(st.sampled_from(["name", "skip"]), st.integers(-3, 3))
+named = st.tuples(st.sampled_from(["name", "skip", "once"]), st.integers(-3, 3))
 histories = st.tuples(
     st.sampled_from(BEGINNINGS),
     st.integers(0, len(SCHEDULES) - 1),
@@ -113,6 +115,15 @@ NEVER_IN_FORCE: tuple[int, int, str, list[Step]] = (
 )
 
 
+# And a window skipped ahead, named after a day long before the seam where it begins, of a version that was never in force.
+SKIPPED_AHEAD: tuple[int, int, str, list[Step]] = (
+    BEGINNINGS[0],
+    0,
+    "each",
+    [("wait", 20 * MINUTE), ("edit", 8), ("skip", 1), ("edit", 0)],
+)
+
+
 class Line:
     """The line of one history: a job of its own in the book."""
 
@@ -147,7 +158,7 @@ class Line:
                 self.book.clock.advance(value)
             case "edit":
                 self._edit(SCHEDULES[value])
-            case "name" | "skip":
+            case "name" | "skip" | "once":
                 self._name(what, value)
             case _:
                 self._poke(what, value)
@@ -179,9 +190,9 @@ class Line:
                 return
 
     def _name(self, what: str, which: int) -> None:
-        """Work, or skip, the window that is so many before or after now, by its name."""
+        """Work, or skip, the window that is so many before or after now, by its name. `once` does not wait for its end."""
         placed = self._near(which)
-        if placed is None:
+        if placed is None or (what == "once" and placed.occurrence.start > self.book.clock.now()):
             return
         book = self.book
         key = f"{self.name}:{placed.name}"
@@ -189,6 +200,9 @@ class Line:
             if what == "skip":
                 found = book.store.read(by_key(parse_key(key)))
                 book.write(skip(found.known, found.run, found.occurrence, WORD))
+                return
+            if what == "once":
+                book.write(once(parse_key(key), Claimer(new_attempt_id(), "host", "once")))
                 return
             answer = book.ask_key(key)
         except (Refused, Misuse):
@@ -288,7 +302,7 @@ def tell(book: Book, history: tuple[int, int, str, list[Step]]) -> None:
     line.step("complete", 1)
     line.first = min(line.spans(), default=(0, 0))[0]
     for step in steps:
-        if step[0] in ("complete", "fail", "doubt", "name"):
+        if step[0] in ("complete", "fail", "doubt", "name", "once"):
             line.let_go()
         line.step(*step)
         line.check()
@@ -302,6 +316,7 @@ def test_windows_tile_time_whatever_is_edited_and_worked(
     with _shelf(database, request, tmp_path) as book:
 
         @example(NEVER_IN_FORCE)
+        @example(SKIPPED_AHEAD)
         @settings(max_examples=many, deadline=None, suppress_health_check=[HealthCheck.too_slow])
         @given(histories)
         def law(history: tuple[int, int, str, list[Step]]) -> None:

@@ -347,7 +347,7 @@ MUTANTS = (
     ),
     Mutant(
         "a window skipped ahead keeps its time when the schedule changes",
-        (Fault(VERSIONS, "    await _put_ahead_anew(known.series, coming, opening.until, by)\n", ""),),
+        (Fault(VERSIONS, "    await _put_ahead_anew(known, known.series, coming, opening.until, by)\n", ""),),
         ("tests/ledger/test_edits.py::test_a_window_skipped_ahead_takes_no_time_from_the_schedule_that_follows",),
     ),
     Mutant(
@@ -367,7 +367,7 @@ MUTANTS = (
     ),
     Mutant(
         "a new series begins without a horizon",
-        (Fault(VERSIONS, "horizon=NO_HORIZON if horizon is None else horizon", "horizon=NO_HORIZON"),),
+        (Fault(VERSIONS, "NO_HORIZON if horizon is None else horizon", "NO_HORIZON"),),
         (SERIES + "earlier_keys_of_the_new_zone_are_refused_as_below_its_horizon",),
     ),
     Mutant(

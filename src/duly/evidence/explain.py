@@ -84,10 +84,10 @@ async def explain(addressed: Addressed) -> Explanation:
 
 async def _newer(window: Window, instant: int) -> str | None:
     known = window.known
-    if known.job.catch_up == "each":
+    if known.job.catch_up == "each" or window.due is None:
         return None
     newest = next(placed_before(await spells_of_line(known), instant), None)
-    if newest is None or newest.occurrence.due <= (window.due or 0):
+    if newest is None or newest.occurrence.due <= window.due:
         return None
     (newer,) = await windows_of_line(known, [newest], instant)
     return str(newer.key)

@@ -18,7 +18,7 @@ from duly.ledger.owed import UNSETTLED_OF_LINE
 from duly.ledger.records import Known, Run, Version
 from duly.ledger.register import same_schedule
 from duly.ledger.spells import every_spell_of, spell_in_force, spells_of_line
-from duly.ledger.versions import refuse_same_name
+from duly.ledger.versions import refuse_same_name, refuse_worked_ahead
 from duly.records import record
 from duly.schedule.spells import Placed, Spell, placed_after, placed_before, tiles_after
 from duly.schedule.versions import Change, edited, preview, seam_of, what_changes
@@ -90,6 +90,8 @@ async def plan(name: str, schedule: Schedule, wanted: Range | None = None) -> Pl
     after = edited(spells, schedule, instant)
     refuse_same_name(after)
     seam = seam_of(in_force, instant).since
+    for each in known:
+        await refuse_worked_ahead(each, after[-1], seam)
     changes = _changes(spells, schedule, instant, seam, wanted)
     kept = await _kept(known, spells, instant, seam)
     return Plan(

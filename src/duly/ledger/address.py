@@ -15,6 +15,7 @@ from duly.ledger.spells import find_nominal, known_by, place, spells_of, spells_
 from duly.ledger.take import look, look_newest
 from duly.records import record
 from duly.schedule.keys import RunKey, nominal_text
+from duly.schedule.spells import TwoWindows
 from duly.times import SECOND, Zone, civil_text
 
 TYPE_CHECKING = False
@@ -94,6 +95,8 @@ async def window_in(known: Known, window: str) -> Addressed:
         window = date_text(Zone(schedule.zone), await now(), DAYS_BACK[window])
     try:
         placed = place(await spells_of_line(known), window)
+    except TwoWindows:
+        raise
     except WindowInvalid:
         # By the rules of today there is none; those of before, or of another host, may have named one.
         nominal = _nominal_in(schedule, window)

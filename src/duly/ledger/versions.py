@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
-from duly.ledger.address import scopes_of
+from duly.ledger.address import key_in, scopes_of
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.bounds import NEAR, Coming, open_in_order
 from duly.ledger.events import tell
@@ -56,14 +56,25 @@ LOCK_JOB = Statement(
 
 ROWS_AHEAD = Statement(
     "rows_ahead",
-    # By name within a day of the seam or later: a window is named after its start or its end. One that an edit took its
-    # time from may get it back.
+    # One that an edit took its time from may get it back.
     f"""
 select {RUN_COLUMNS}
   from duly_run r
   {LEASES}
  where r.series = :series and r.nominal >= :nominal and r.fence = 0
    and (r.window_start is null or r.window_start >= :until)
+""",
+)
+
+WORKED_AHEAD = Statement(
+    "worked_ahead",
+    # In a transaction of the caller's own a window may be completed before it begins. It keeps its time (I8).
+    """
+select nominal, window_end
+  from duly_run
+ where series = :series and nominal >= :nominal and window_start >= :until and fence > 0
+ order by window_end desc
+ limit 1
 """,
 )
 
@@ -109,7 +120,8 @@ class Applied:
 async def apply(name: str, schedule: Schedule, *, by: str, reason: str, label: str = "") -> Applied | None:
     """Put a schedule in force for all lines of a job; None where it is in force already.
 
-    Raises `UnknownJob`, and `NotAllowed` in the hours when clocks are set back, where a window would have a name again.
+    Raises `UnknownJob`, and `NotAllowed` in the hours when clocks are set back, where a window would have a name again, or
+    where one of after the seam was worked ahead of its time.
     """
     # Two who apply at once come one after the other, and see what the first one did.
     await one(LOCK_JOB, int, name=name)
@@ -208,6 +220,31 @@ async def _begin_series(known: Known, spells: list[Spell]) -> None:
         await count(BEGIN_ANEW, **series)
 
 
+def _lowest_name(known: Known, series: Series, coming: Spell, until: int) -> int:
+    """The lowest nominal that a window of a series may have which begins at the seam or later. Pure.
+
+    A window is named after its start or its end; the first one of a version, where it begins before the seam, after that.
+    """
+    spells = [spell for spell in (spell_in_force(known), coming) if spell.series == (series.zone, series.grain)]
+    firsts = [first.nominal for spell in spells if (first := next(spell.ending_after(until), None)) is not None]
+    return min([2 * (until // SECOND), *firsts]) - NEAR
+
+
+async def refuse_worked_ahead(known: Known, coming: Spell, until: int) -> None:
+    """Raise `NotAllowed` where a window after the seam was worked already, and would lie in another series than its time."""
+    series = known.series
+    if series is None or (series.zone, series.grain) == coming.series:
+        return
+    lowest = _lowest_name(known, series, coming, until)
+    ahead = await one(WORKED_AHEAD, lambda *row: row, series=series.id, nominal=lowest, until=until)
+    if ahead is not None:
+        nominal, end = ahead
+        raise NotAllowed(
+            f"{key_in(known, series, RunId(series.id, nominal))} was worked ahead of its time, and keeps it; put a schedule "
+            f"of another zone or grain in force after {instant_text(end)}"
+        )
+
+
 async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> None:
     """Give the line's old windows their rows: what came due by the catch-up policy, then what has begun.
 
@@ -230,19 +267,20 @@ async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> Non
     opening = await open_in_order(known.series, known.line.opened_until, Coming(begun, [], None))
     for occurrence in opening.fresh:
         await open_to_work(known, RunId(known.series.id, occurrence.nominal), occurrence, by)
-    await _put_ahead_anew(known.series, coming, opening.until, by)
+    await refuse_worked_ahead(known, coming, opening.until)
+    await _put_ahead_anew(known, known.series, coming, opening.until, by)
     returning = await one(FIND_SERIES, Series, line=known.line.id, zone=coming.series[0], grain=coming.series[1])
     if returning is not None and returning.id != known.series.id:
-        await _put_ahead_anew(returning, coming, opening.until, by)
+        await _put_ahead_anew(known, returning, coming, opening.until, by)
     first = next(coming.ending_after(opening.until), None)
     next_due = None if first is None else first.due
     await count(OPENED_UNTIL, line=known.line.id, until=opening.until, next_due=next_due)
 
 
-async def _put_ahead_anew(series: Series, coming: Spell, until: int, by: str) -> None:
+async def _put_ahead_anew(known: Known, series: Series, coming: Spell, until: int, by: str) -> None:
     """Windows that a person skipped ahead of time: of the new version too, or without a time of their own."""
-    beyond = 2 * (until // SECOND) - NEAR
-    for run in await every(ROWS_AHEAD, Run, series=series.id, nominal=beyond, until=until):
+    lowest = _lowest_name(known, series, coming, until)
+    for run in await every(ROWS_AHEAD, Run, series=series.id, nominal=lowest, until=until):
         found = coming.find(run.nominal) if (series.zone, series.grain) == coming.series else None
         if found is None and run.window_start is None:
             continue

@@ -219,11 +219,15 @@ def lookup(spells: list[Spell], text: str) -> Occurrence:
     return place(spells, text).occurrence
 
 
+class TwoWindows(WindowInvalid):
+    """Two windows have this name, before and after the schedule changed; write it as its key does."""
+
+
 def place(spells: list[Spell], text: str) -> Placed:
     """As `lookup`, with the spell that answers for the window.
 
     The name as a key writes it goes before one that is only understood so: `2026-11-21` is that day, where there are days,
-    and not the one fire of that date. Raises `WindowInvalid` for a name that two windows have, in two zones.
+    and not the one fire of that date. Raises as `Schedule.lookup`, and `TwoWindows`.
     """
     found: list[Placed] = []
     refused: WindowInvalid | KeyInvalid | TimeInvalid | None = None
@@ -243,7 +247,7 @@ def place(spells: list[Spell], text: str) -> Placed:
         whole = [placed for placed in found if written in (placed.name, placed.name.partition("[")[0])]
         if len(whole) != 1:
             ways = " or ".join(placed.name for placed in reversed(found))
-            raise WindowInvalid(f"{text} names a window before and one after the schedule changed; write {ways}")
+            raise TwoWindows(f"{text} names a window before and one after the schedule changed; write {ways}")
         found = whole
     if found:
         return found[0]
