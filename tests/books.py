@@ -20,14 +20,18 @@ import pytest
 from duly.errors import Misuse, Refused
 from duly.ledger.address import by_key, by_window
 from duly.ledger.ask import Statement, count
+from duly.ledger.cancel import cancel
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named, take_adhoc, take_key, take_window
+from duly.ledger.once import once
 from duly.ledger.open import Idle, Taken, claim_next
+from duly.ledger.pause import Resumed, pause, resume
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run, RunId
 from duly.ledger.register import Declaration, declare
 from duly.ledger.resolve import Word, reopen, resolve, retry, skip, unskip
-from duly.ledger.take import look, renew
+from duly.ledger.take import beat, look, renew
+from duly.schedule.catch_up import CatchUp
 from duly.schedule.keys import parse_key
 from duly.schedule.occurrence import Occurrence
 from duly.schedule.spec import Schedule, daily
@@ -183,6 +187,18 @@ class Book:
         known, run, occurrence = self.find(window, job=job)
         return self.write(skip(known, run, occurrence, WORD))
 
+    def cancel(self, window: str = "2026-10-05", *, job: str = "export", by: str = WORD.by) -> Run:
+        known, run, occurrence = self.find(window, job=job)
+        return self.write(cancel(known, run, occurrence, Word(by, WORD.reason)))
+
+    def once(self, key: str) -> bool:
+        """Complete the run of a key, as a caller does in a transaction of its own."""
+        claimer = Claimer(new_attempt_id(), "host/3@3+c", "once")
+        return self.write(once(parse_key(key), claimer))
+
+    def beat(self, claim: Claim) -> str:
+        return self.write(beat(claim))
+
     def unskip(self, window: str = "2026-10-05", *, job: str = "export") -> Run:
         known, run, occurrence = self.find(window, job=job)
         return self.write(unskip(known, run, occurrence, WORD))
@@ -195,6 +211,12 @@ class Book:
 
     def resolve(self, run: RunId, *, done: bool, attempt_is_dead: bool = False) -> Run:
         return self.write(resolve(run, WORD, done=done, attempt_is_dead=attempt_is_dead))
+
+    def pause(self, job: str = "export", scope: str | None = None, *, until: int | None = None) -> None:
+        self.write(pause(job, scope, WORD, until=until))
+
+    def resume(self, job: str = "export", scope: str | None = None, *, policy: CatchUp | None = None) -> list[Resumed]:
+        return self.write(resume(job, scope, WORD, policy=policy))
 
     # -- looking --------------------------------------------------------------------------------------------------------
 
@@ -241,6 +263,10 @@ class Book:
     def runs(self, job: str = "export") -> list[tuple[str, str]]:
         """Nominal and state of the runs of a job, oldest first."""
         return self.rows("select nominal, state from duly_run_readable where job = ? order by nominal, revision", job)
+
+    def reasons(self) -> list[str]:
+        """Why each skipped range is, in order."""
+        return [why for (why,) in self.rows("select reason from duly_skipped order by series, from_nominal")]
 
     def ranges(self) -> list[tuple[str, str]]:
         """First and last day (exclusive) of each skipped range."""

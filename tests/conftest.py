@@ -24,6 +24,7 @@ for number in (signal.SIGHUP, signal.SIGQUIT):
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["PYTHONTZPATH"] = ""  # for the processes that a test starts
+os.environ["XDG_CONFIG_HOME"] = os.devnull  # of whoever runs the tests: a configuration is none of theirs
 zoneinfo.reset_tzpath(())
 
 

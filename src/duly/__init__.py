@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from duly.errors import ClaimLost as ClaimLost
     from duly.errors import Conflict as Conflict
     from duly.errors import DulyError as DulyError
+    from duly.errors import JobRenamed as JobRenamed
     from duly.errors import LedgerBusy as LedgerBusy
     from duly.errors import LedgerCorrupt as LedgerCorrupt
     from duly.errors import LedgerTooNew as LedgerTooNew
@@ -39,8 +40,11 @@ if TYPE_CHECKING:
     from duly.errors import OutcomeUnknown as OutcomeUnknown
     from duly.errors import PayloadConflict as PayloadConflict
     from duly.errors import Refused as Refused
+    from duly.errors import Retired as Retired
     from duly.errors import RunBusy as RunBusy
+    from duly.errors import RunCancelled as RunCancelled
     from duly.errors import RunFailed as RunFailed
+    from duly.errors import RunPaused as RunPaused
     from duly.errors import RunSkipped as RunSkipped
     from duly.errors import ScheduleChanged as ScheduleChanged
     from duly.errors import ScheduleError as ScheduleError
@@ -49,9 +53,12 @@ if TYPE_CHECKING:
     from duly.errors import UnknownScope as UnknownScope
     from duly.errors import WindowInvalid as WindowInvalid
     from duly.errors import WrongLedger as WrongLedger
+    from duly.ledger.roster import Scope as Scope
     from duly.schedule.calendar import make_calendar as make_calendar
     from duly.schedule.catch_up import EACH as EACH
+    from duly.schedule.catch_up import FRESH as FRESH
     from duly.schedule.catch_up import LATEST as LATEST
+    from duly.schedule.catch_up import CatchUp as CatchUp
     from duly.schedule.spec import Schedule as Schedule
     from duly.schedule.spec import cron as cron
     from duly.schedule.spec import daily as daily
@@ -77,13 +84,14 @@ if TYPE_CHECKING:
     from duly.work.typed import sqlalchemy as sqlalchemy
 
 _HOMES = {
-    "duly.errors": "BelowHorizon ClaimLost Conflict DulyError LedgerBusy LedgerCorrupt LedgerTooNew LedgerUnavailable "
-    "LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown PayloadConflict Refused "
-    "RunBusy RunFailed RunSkipped ScheduleChanged ScheduleError TransactionOwned UnknownJob UnknownScope "
-    "WindowInvalid WrongLedger",
+    "duly.errors": "BelowHorizon ClaimLost Conflict DulyError JobRenamed LedgerBusy LedgerCorrupt LedgerTooNew "
+    "LedgerUnavailable LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown "
+    "PayloadConflict Refused Retired RunBusy RunCancelled RunFailed RunPaused RunSkipped ScheduleChanged ScheduleError "
+    "TransactionOwned UnknownJob UnknownScope WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
+    "duly.ledger.roster": "Scope",
     "duly.schedule.calendar": "make_calendar",
-    "duly.schedule.catch_up": "EACH LATEST",
+    "duly.schedule.catch_up": "EACH FRESH LATEST CatchUp",
     "duly.schedule.spec": "Schedule cron daily every hourly monthly quarterly weekly yearly",
     "duly.work.claim": "Claim",
     "duly.work.job": "Job",

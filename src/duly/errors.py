@@ -39,8 +39,16 @@ class RunFailed(Refused):
     """This run has failed and waits for a person: `duly retry` or `duly skip` it."""
 
 
+class RunCancelled(Refused):
+    """A person asked this attempt to stop, and it did; nothing was committed. `duly explain` says how its run stands."""
+
+
 class RunSkipped(Refused):
     """This run was skipped; `duly unskip` it if it is to run after all."""
+
+
+class RunPaused(Refused):
+    """The job is paused: nothing of it is started until somebody resumes it, or until its end."""
 
 
 class PayloadConflict(Refused):
@@ -61,6 +69,14 @@ class NoTransaction(Refused):
 
 class TransactionOwned(Refused):
     """duly owns this transaction: it commits with the run's completion. Savepoints are allowed."""
+
+
+class Retired(Refused):
+    """The job or its scope was retired: nothing that comes due from then on is owed, and nothing was run."""
+
+
+class JobRenamed(Refused):
+    """The job has another name now, and its runs with it; nothing was run. Declare it under the new one."""
 
 
 class ScheduleChanged(Refused):
@@ -103,6 +119,10 @@ class TimeInvalid(Misuse):
 
 class PayloadInvalid(Misuse):
     """A payload must be JSON: string keys, finite numbers."""
+
+
+class ConfigurationInvalid(Misuse):
+    """The configuration cannot be understood; nothing was run. File, table and key are named."""
 
 
 class ScheduleError(Misuse):

@@ -180,6 +180,31 @@ def parse_instant(text: str) -> int:
         raise TimeInvalid(f"{text!r} is not an instant; write it like 2026-10-25T01:00:00Z") from e
 
 
+def parse_moment(text: str, zone: str, instant: int) -> int:
+    """An instant as a person writes it: with `Z` or an offset, as `+2h` from now, or as the wall clock or date of a zone.
+
+    Raises `TimeInvalid`, showing both readings, for a wall clock that the zone has twice or not at all.
+    """
+    text = text.strip()
+    if text[:1] == "+":
+        return instant + parse_duration(text[1:])
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as e:
+        raise TimeInvalid(f"{text!r} is no instant; write 2026-12-24T18:00, with Z or an offset for UTC, or +2h") from e
+    if moment.tzinfo is not None:
+        return from_datetime(moment)
+    civil = from_datetime(moment.replace(tzinfo=UTC)) // SECOND
+    before, after = Zone(zone).offsets_of(civil)
+    if before != after:
+        readings = " or ".join(instant_text((civil - offset) * SECOND) for offset in (before, after))
+        times = "comes twice" if before > after else "does not exist"
+        raise TimeInvalid(f"{text} {times} in {zone}; write {readings}")
+    return (civil - before) * SECOND
+
+
 # -- durations ----------------------------------------------------------------------------------------------------------
 
 

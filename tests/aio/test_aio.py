@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import re
 import warnings
 from typing import Any
 
@@ -388,6 +390,153 @@ def open_transactions(till: Till) -> int:
         ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def test_the_scopes_that_are_declared_are_on_the_roster_before_they_run(till: Till) -> None:
+    async def story(ledger: duly.aio.Ledger[Any]) -> object:
+        credit = job(ledger, scopes=("acme", duly.Scope("globex", until="2026-09-14")))
+        await credit.run("2026-09-14", scope="acme")
+        with pytest.raises(duly.Retired):
+            await credit.run("2026-09-14", scope="globex")
+        return await credit.catch_up()
+
+    assert till.play(story) == []
+    assert till.book.rows("select scope from duly_line order by scope") == [("acme",), ("globex",)]
+
+
+# -- asked to stop -------------------------------------------------------------------------------------------------------
+
+
+async def _heard(till: Till, day: str = "2026-09-13") -> None:
+    """A person cancels the run, and time passes until a heartbeat hears of it."""
+    await asyncio.to_thread(till.book.cancel, day, job="credit")
+    till.book.clock.advance(MINUTE // 2)
+
+
+def test_the_task_of_a_run_that_a_person_cancels_is_cancelled_and_its_caller_is_not(till: Till) -> None:
+    seen: list[bool] = []
+
+    async def story(ledger: Ledger) -> object:
+        async def waits(run: Run) -> None:
+            await _heard(till)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                seen.append(run.cancelled)
+
+        with pytest.raises(duly.RunCancelled, match=f"attempt 1 of {re.escape(KEY)}"):
+            await job(ledger, waits, lease="1m").run("2026-09-13")
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        await asyncio.sleep(0)  # the caller goes on
+        return "went on"
+
+    assert till.play(story) == "went on"
+    assert seen == [True]
+    assert [outcome for outcome, _ in till.ends()] == ["cancelled"]
+    assert till.book.rows("select state, cause, retry_at from duly_run") == [("failed", "cancelled", None)]
+    assert open_transactions(till) == 0
+
+
+def test_a_run_that_heeds_no_cancellation_completes_and_its_caller_goes_on(till: Till) -> None:
+    async def story(ledger: Ledger) -> object:
+        async def stubborn(run: Run) -> None:
+            await _heard(till)
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            await add_ten(run)
+
+        done = await job(ledger, stubborn, lease="1m").run("2026-09-13")
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        await asyncio.sleep(0)
+        return done
+
+    assert till.play(story) == duly.Completed(KEY, 1)
+    assert till.units == 10
+
+
+def test_whoever_cancels_the_caller_too_is_heeded(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        async def waits(run: Run) -> None:
+            await _heard(till)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                task.cancel()
+                raise
+
+        task = asyncio.ensure_future(_run(job(ledger, waits, lease="1m")))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    till.play(story)
+
+    assert [outcome for outcome, _ in till.ends()] == ["cancelled"]
+
+
+def test_what_is_owed_after_a_cancelled_run_is_worked_all_the_same(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        async def waits(run: Run) -> None:
+            if str(run.date) == "2026-09-15":
+                await _heard(till, "2026-09-15")
+                await asyncio.Event().wait()
+            await add_ten(run)
+
+        credit = job(ledger, waits, lease="1m")
+        await credit.run("2026-09-14")
+        till.book.clock.set("2026-09-17T03:00:00Z")
+        with pytest.raises(ExceptionGroup) as raised:
+            await credit.catch_up()
+        assert [type(e) for e in raised.value.exceptions] == [duly.RunCancelled]
+
+    till.play(story)
+
+    assert [outcome for outcome, _ in till.ends()] == ["completed", "cancelled", "completed"]
+
+
+def test_a_claim_is_told_and_its_block_goes_on(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        await job(ledger, lease="1m").run("2026-09-12")
+        async with await _take(ledger) as claim:
+            await _heard(till)
+            while not claim.cancelled:
+                await asyncio.sleep(0.005)
+
+    till.play(story)
+
+    assert [outcome for outcome, _ in till.ends()] == ["completed", "cancelled"]
+
+
+# -- progress and output -------------------------------------------------------------------------------------------------
+
+
+def test_how_far_a_run_is_and_where_its_output_is_are_told(till: Till) -> None:
+    async def story(ledger: Ledger) -> None:
+        async def works(run: Run) -> None:
+            run.progress(3, of=20)
+            while not till.book.rows("select 1 from duly_progress where done = 3 and total = 20"):
+                await asyncio.sleep(0.005)
+            run.output = "s3://exports/13"
+
+        await job(ledger, works, lease="1m").run("2026-09-13")
+
+    till.play(story)
+
+    assert till.book.rows("select kind, body from duly_text") == [("output", "s3://exports/13")]
+
+
+def test_how_far_it_came_is_left_by_a_run_that_fails(till: Till) -> None:
+    async def breaks(run: Run) -> None:
+        run.progress(3)
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        till.play(lambda ledger: _run(job(ledger, breaks)))
+
+    assert till.book.rows("select done, total from duly_progress") == [(3, None)]
 
 
 # -- versions -----------------------------------------------------------------------------------------------------------

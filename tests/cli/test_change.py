@@ -1,4 +1,4 @@
-"""What a person says of a run: retry, skip, unskip, reopen, resolve."""
+"""What a person says of a run: retry, skip, unskip, reopen, resolve. (`duly cancel` has a file of its own.)"""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_who_and_why_is_kept(story: Story) -> None:
     assert event["by"] == f"ana@{os.uname().nodename}"
 
 
-@pytest.mark.parametrize("verb", ["retry", "skip", "unskip", "reopen"])
+@pytest.mark.parametrize("verb", ["retry", "skip", "unskip", "reopen", "cancel"])
 def test_without_a_reason_the_line_to_type_is_shown(story: Story, verb: str) -> None:
     story.fail("close-day")
 

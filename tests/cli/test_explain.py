@@ -86,7 +86,7 @@ def test_a_window_that_the_next_poke_will_drop_says_so(story: Story) -> None:
     told = explained(story, "close-day", "2026-11-20")
 
     assert told[-1] == (
-        "So the next poke skips it: under catch-up latest only the newest is worked, close-day:2026-11-22[Europe/Paris]."
+        "So the next poke skips it: catch-up latest: a newer window was due, close-day:2026-11-22[Europe/Paris]."
     )
 
 

@@ -140,7 +140,7 @@ def test_a_window_that_awaits_its_hour_of_work_is_opened_too(tmp_path: Path) -> 
     assert story.duly("check", "report", "2026-11-19").code == 0
     assert story.duly("next", "report", "2026-11-20..2026-11-22", "--time", "utc").out.splitlines()[1:] == [
         "2026-11-20   24 h   due Sat 21 Nov 02:30Z   · coming",
-        "2026-11-21   24 h   due Sun 22 Nov 04:00Z   · coming",
+        "2026-11-21   24 h   due Sun 22 Nov 04:00Z   · coming   seam",
     ]
 
 

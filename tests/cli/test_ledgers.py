@@ -9,9 +9,9 @@ import pytest
 from duly import errors
 from duly.cli import codes
 from duly.cli.ledgers import default_ledger_url, open_or_make_ledger, path_of_ledger
-from duly.cli.schedule_flags import host_zone, line_with, schedule_given
 from duly.schedule.spec import Schedule, cron, daily, every, hourly, quarterly
 from duly.times import parse_instant
+from duly.work.schedule_flags import host_zone, line_with, schedule_given
 
 
 def test_root_has_one_ledger_for_the_host_and_others_their_own() -> None:

@@ -7,8 +7,9 @@ import pytest
 from duly.evidence import verdict
 from duly.evidence.check import CANNOT_TELL, COMPLETE, NOT_COMPLETE, NOT_YET, answer_of, worst
 from duly.evidence.next import Range, clock_note, parse_range
-from duly.evidence.verdict import Verdict, grace_of, judge_row
+from duly.evidence.verdict import Verdict, judge_row
 from duly.ledger import states
+from duly.ledger.policy import grace_of
 from duly.ledger.records import Job, Run
 from duly.ledger.register import DEFAULTS
 from duly.records import replace
@@ -16,7 +17,7 @@ from duly.schedule.spec import cron, daily, every
 from duly.times import DAY, HOUR, MINUTE, parse_instant
 
 DUE = parse_instant("2026-11-20T00:00:00Z")
-JOB = Job(1, "close-day", **{**DEFAULTS, "version": 1, "edition": 1})  # type: ignore[arg-type]  # by column
+JOB = Job(1, "close-day", "close-day", **{**DEFAULTS, "version": 1, "retired_at": None, "edition": 1})  # type: ignore[arg-type]  # by column
 RUN = Run(
     *(1, 2 * (DUE - DAY) // 1_000_000, 1, states.OPEN, 0, DUE, DUE - DAY, DUE, "exact", 1, DUE, None, 0, None),
     *(None, None, None, None, None, None, None, None, None, None, None, None, None),

@@ -149,3 +149,49 @@ def test_after_a_term_no_further_scope_is_started(stage: Stage) -> None:
 
     assert running.ended().code == 0
     assert len(stage.effects()) == 1
+
+
+# -- retired scopes -----------------------------------------------------------------------------------------------------
+
+
+def test_a_poke_of_a_retired_scope_runs_nothing_and_says_so_where_it_is_asked(stage: Stage) -> None:
+    stage.exec("bill", *DAILY, "--scope", "acme")
+    stage.duly("jobs", "scopes", "retire", "bill", "acme", "--reason", "they left")
+    stage.clock.set("2026-11-30T12:00:00Z")
+
+    silent = stage.exec("bill", "--scope", "acme", command=stage.effect())
+    said = stage.exec("bill", "--scope", "acme", "-v", command=stage.effect())
+    named = stage.exec("bill", "--scope", "acme", "--window", "2026-11-29", "-v", command=stage.effect())
+    aside = stage.exec("bill", "--scope", "acme", "--adhoc", "a1", command=stage.effect())
+
+    assert (silent.code, silent.talk) == (0, "")
+    assert (said.code, said.talk) == (0, "duly: bill: nothing owed; it was retired at 2026-11-29T12:00:00Z\n")
+    assert named.code == 0
+    assert "the scope was retired at 2026-11-29T12:00:00Z" in named.talk
+    assert (aside.code, stage.effects()) == (0, [])
+
+
+def test_a_poke_of_all_passes_retired_scopes_by_and_adds_no_other(stage: Stage) -> None:
+    for scope in ("acme", "beta"):
+        stage.exec("bill", *DAILY, "--scope", scope)
+    stage.duly("jobs", "scopes", "retire", "bill", "acme", "--reason", "they left")
+    stage.clock.set("2026-11-30T12:00:00Z")
+
+    assert stage.exec("bill", command=stage.effect()).code == 0
+    assert stage.effects() == ["beta/bill:2026-11-29[UTC]"]
+
+    stage.duly("jobs", "scopes", "retire", "bill", "beta", "--reason", "they left")
+    stage.clock.set("2026-12-02T12:00:00Z")
+    assert stage.exec("bill", command=stage.effect()).code == 0
+    assert len(stage.effects()) == 1
+    assert stage.rows("select scope from duly_line order by scope") == [("acme",), ("beta",)]
+
+
+def test_what_a_retired_scope_owed_is_worked_by_a_poke_of_all(stage: Stage) -> None:
+    with_scopes(stage)
+    stage.duly("jobs", "scopes", "retire", "bill", "acme", "--reason", "they left")
+    stage.clock.set("2026-12-02T12:00:00Z")
+
+    stage.exec("bill", command=stage.effect())
+
+    assert stage.effects() == ["acme/bill:2026-11-29[UTC]", "beta/bill:2026-12-01[UTC]", "gamma/bill:2026-12-01[UTC]"]

@@ -16,13 +16,13 @@ HEAVY = {
 }
 
 
-def imported(stage: Stage, *words: str) -> set[str]:
+def imported(stage: Stage, *words: str, **environ: str) -> set[str]:
     """The modules that `duly exec` imported, beyond those of an interpreter that does nothing (-X importtime)."""
 
     def modules(*argv: str) -> set[str]:
         ended = subprocess.run(
             [sys.executable, "-X", "importtime", *argv],
-            env=environment(DULY_LEDGER=stage.path),
+            env=environment(DULY_LEDGER=stage.path, **environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -40,6 +40,22 @@ def test_a_duplicate_imports_nothing_heavy(stage: Stage) -> None:
 
     assert "duly.cli.exec" in found
     assert found & HEAVY == set()
+    assert not {name for name in found if name.startswith("duly.work.configuration")}
+
+
+def test_a_file_costs_a_parser_of_toml_and_nothing_else_that_is_heavy(stage: Stage) -> None:
+    stage.exec("close", *DAILY)
+    stage.file("jobs.toml").write_text(
+        '[jobs.close]\ncommand = ["true"]\nperiod = "daily"\nzone = "UTC"\nat = "06:00"\ncatch_up = "latest"\n'
+    )
+
+    found = imported(stage, "exec", "close", DULY_CONFIG=str(stage.file("jobs.toml")))
+
+    parser = subprocess.run(
+        [sys.executable, "-c", "import sys, tomllib; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert "tomllib" in found
+    assert found & HEAVY <= set(parser.stdout.split())
 
 
 def test_a_run_imports_nothing_heavy(stage: Stage) -> None:

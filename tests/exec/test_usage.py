@@ -215,7 +215,7 @@ def test_a_help_that_is_the_commands_own_is_left_to_it(tmp_path: Path) -> None:
 
 def test_every_flag_is_in_the_help(tmp_path: Path) -> None:
     from duly.cli.exec_flags import OPTIONS
-    from duly.cli.schedule_flags import FLAGS
+    from duly.work.schedule_flags import FLAGS
 
     out = typed(tmp_path, "--help").out
 

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from duly.errors import ClaimLost, LedgerUnavailable
 from duly.ledger.address import by_window
+from duly.ledger.cancel import cancel
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.open import Taken, claim_next
-from duly.ledger.records import Claim, Known, RunId
+from duly.ledger.records import Claim, Claimer, Known, RunId
 from duly.ledger.register import Declaration, declare, find
 from duly.ledger.remembered import Recalled, claim_remembered, recall, remember
+from duly.ledger.rename import rename
 from duly.ledger.resolve import reopen, resolve, retry, skip, unskip
-from duly.ledger.take import renew
+from duly.ledger.retire import retire_job
+from duly.ledger.roster import Scope, add_scopes, enrol, retire_scopes
+from duly.ledger.take import beat, renew
+from duly.ledger.take import take as take_run
 from duly.ledger.versions import apply
+from duly.records import replace
 from duly.schedule.spec import Schedule, daily, weekly
 from duly.store.borrowed import run_in
 from duly.testing.histories import READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE, Hand, Race, Script, Stage
@@ -28,7 +34,7 @@ from tests.books import WORD, Book, PostgresBook
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
 
-DAY, NEXT_DAY = "2026-10-04", "2026-10-05"
+DAY_BEFORE, DAY, NEXT_DAY = "2026-10-03", "2026-10-04", "2026-10-05"
 KEY = f"export:{DAY}[UTC]"
 BERLIN, NEW_YORK = daily("Europe/Berlin"), daily("America/New_York")
 CHARGE = f"charge:{DAY}[UTC]"
@@ -102,6 +108,15 @@ def lapsed_with_payload(book: Book) -> Claim:
     return claim
 
 
+def asked_and_lapsed(book: Book) -> Claim:
+    """A run whose attempt was asked to stop, and has let its lease run out."""
+    book.job()
+    claim = take(book)
+    book.cancel(DAY)
+    book.lapse()
+    return claim
+
+
 def unknown(book: Book) -> Claim:
     """A run of which nobody knows what its attempt did."""
     claim = lapsed_external(book)
@@ -139,6 +154,30 @@ def remembered_beside_one_held(book: Book) -> Recalled:
     return _place(book, DAY)
 
 
+def remembered_in_berlin(book: Book, overlap: int = 0) -> Recalled:
+    """A line in a zone with rules, which are on record; of the window, and of those beside it, nobody has touched any."""
+    book.job(schedule=daily("Europe/Berlin"), overlap=overlap)
+    claim = book.ask("2026-10-02", attempt=b"g" * 16)
+    assert isinstance(claim, Claim)
+    book.complete(claim)
+    return _place(book, DAY)
+
+
+def remembered_in_berlin_with_overlap(book: Book) -> Recalled:
+    return remembered_in_berlin(book, overlap=1)
+
+
+def owed_in_berlin(book: Book) -> Recalled:
+    """The same, of a line that is owed the window and those beside it."""
+    book.clock.set("2026-10-02T03:00:00Z")
+    book.job(schedule=daily("Europe/Berlin"), overlap=1)
+    claim = book.ask("2026-10-01", attempt=b"g" * 16)
+    assert isinstance(claim, Claim)
+    book.complete(claim)
+    book.clock.set("2026-10-06T03:00:00Z")
+    return _place(book, DAY)
+
+
 def skipped(book: Book) -> None:
     book.job()
     book.skip(DAY)
@@ -152,6 +191,23 @@ def three_owed(book: Book, zone: str = "UTC") -> None:
 
 def three_owed_in_berlin(book: Book) -> None:
     three_owed(book, "Europe/Berlin")
+
+
+def remembered_next(book: Book) -> Recalled:
+    """As remembered, with the window that comes due last."""
+    book.job()
+    return _place(book, NEXT_DAY)
+
+
+def remembered_next_with_overlap(book: Book) -> Recalled:
+    book.job(overlap=1)
+    return _place(book, NEXT_DAY)
+
+
+def retired(book: Book) -> None:
+    """A line that ended before the next day came due."""
+    book.job()
+    book.write(retire_scopes("export", [""], WORD, at=BETWEEN))
 
 
 def lost(book: Book) -> tuple[Claim, Claim]:
@@ -225,6 +281,25 @@ async def recalls(hand: Hand, place: Recalled) -> object:
     return named.answer
 
 
+def works_longer(window: str) -> Act:
+    """Take a window as a host with other rules of the zone does, by which it ends an hour later; do and complete it."""
+
+    async def take_longer(claimer: Claimer) -> object:
+        found = await by_window("export", "", window)
+        assert found.occurrence is not None
+        assert found.known.series is not None
+        longer = replace(found.occurrence, end=found.occurrence.end + HOUR)
+        return await take_run(found.known, found.known.series, longer, found.run, found.row, claimer)
+
+    async def script(hand: Hand, given: object) -> object:
+        claim = await hand.write(take_longer(hand.claimer()))
+        if isinstance(claim, Claim):
+            await hand.finish(claim)
+        return claim
+
+    return script
+
+
 async def changes_policies(hand: Hand, given: object) -> object:
     """Give the job another lease."""
     return await hand.write(declare(Declaration("export", "", daily("UTC"), {"lease": MINUTE // 2}, hand.name)))
@@ -278,6 +353,13 @@ def says(operation: Callable[[Any], Operation[object]]) -> Act:
 async def _skip(window: str) -> object:
     found = await by_window("export", "", window)
     return await skip(found.known, found.run, found.occurrence, WORD)
+
+
+async def _cancel(window: str) -> object:
+    found = await by_window("export", "", window)
+    run = await cancel(found.known, found.run, found.occurrence, WORD)
+    assert run.cancel_is_asked or run.state == "skipped", f"it was said to be cancelled, and is {run.state}"
+    return run
 
 
 async def _unskip(window: str) -> object:
@@ -362,7 +444,33 @@ async def _forget() -> int | None:
     return None if found is None else await raise_horizon(found, by="ops@example", reason="old")
 
 
+BETWEEN = "2026-10-05T12:00:00Z"  # the day is due before it, and the next day after it
+
+
+def retires(*, skip_owed: bool = False) -> Act:
+    """Say that the line ended on the noon before, so that the next day is not owed."""
+    return says(lambda given: retire_scopes("export", [""], WORD, at=BETWEEN, skip_owed=skip_owed))
+
+
+def enrols(*scopes: str) -> Act:
+    """Declare the job in code that closes its roster."""
+    declared = Declaration("export", "", daily("UTC"), {"roster": "closed"}, "dev@example", scopes=scopes)
+    return says(lambda given: enrol(declared, [Scope(scope) for scope in scopes]))
+
+
+async def renames(hand: Hand, given: object) -> object:
+    """Give the job another name."""
+    return await hand.write(rename("export", "report", WORD))
+
+
+retires_job = says(lambda given: retire_job("export", WORD, skip_owed=True))
+brings_back = says(lambda given: add_scopes("export", [""], WORD, since=DAY))
 renews = says(lambda claim: renew(claim))
+fails_to_retry = says(
+    lambda claim: fail_or_raise(claim, Ending("failed", "exit 1", retry=True), retry_in=0, error="exit 1")
+)
+beats = says(lambda claim: beat(claim))
+cancels = says(lambda given: _cancel(DAY))
 reopens = says(lambda given: _reopen())
 skips = says(lambda given: _skip(DAY))
 skips_next = says(lambda given: _skip(NEXT_DAY))
@@ -427,6 +535,15 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("recall-policies", remembered, (recalls, changes_policies)),
     ("recall-edit", remembered, (recalls, edits)),
     ("recall-edit-overlap", remembered_with_overlap, (recalls, edits)),
+    ("recall-recall-berlin", remembered_in_berlin, _twice(recalls)),
+    ("recall-take-berlin", remembered_in_berlin, (recalls, works())),
+    ("recall-next-window-berlin", remembered_in_berlin_with_overlap, (recalls, works(NEXT_DAY))),
+    ("recall-window-before-berlin", remembered_in_berlin_with_overlap, (recalls, works(DAY_BEFORE))),
+    ("recall-other-rules", remembered_in_berlin, (recalls, works_longer(DAY_BEFORE))),
+    ("recall-other-rules-overlap", remembered_in_berlin_with_overlap, (recalls, works_longer(DAY_BEFORE))),
+    ("recall-skip-next-berlin", remembered_in_berlin, (recalls, skips_next)),
+    ("recall-once-next-berlin", remembered_in_berlin, (recalls, does_once(f"export:{NEXT_DAY}[Europe/Berlin]"))),
+    ("recall-poke-berlin", owed_in_berlin, (recalls, pokes())),
     ("zone-take", absent, (edits_to(BERLIN), works(NEXT_DAY))),
     ("zone-take-opened", opened, (edits_to(BERLIN), works())),
     ("zone-complete", held, (edits_to(BERLIN), completes)),
@@ -492,6 +609,24 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("once-reopen", lost, (does_once(KEY), reopens)),
     ("once-unskip", skipped, (does_once(KEY), unskips)),
     ("once-renew", lapsed, (does_once(KEY), renews)),
+    ("cancel-take", absent, (cancels, works())),
+    ("cancel-take-opened", opened, (cancels, works())),
+    ("cancel-complete", held, (cancels, completes)),
+    ("cancel-fail", held, (cancels, fails_to_retry)),
+    ("cancel-release", held, (cancels, releases)),
+    ("cancel-doubt", held, (cancels, doubts)),
+    ("cancel-beat", held, (cancels, beats)),
+    ("cancel-cancel", held, _twice(cancels)),
+    ("cancel-take-over", lapsed, (cancels, works())),
+    ("cancel-take-over-external", lapsed_external, (cancels, works())),
+    ("cancel-once", lapsed, (cancels, does_once(KEY))),
+    ("cancel-poke", lapsed, (cancels, pokes())),
+    ("cancel-retry", failed_for_a_person, (cancels, retries)),
+    ("cancel-skip", failed, (cancels, skips)),
+    ("cancelled-take-take", asked_and_lapsed, _twice(works())),
+    ("cancelled-once-take", asked_and_lapsed, (does_once(KEY), works())),
+    ("cancelled-take-complete", asked_and_lapsed, (works(), completes)),
+    ("cancelled-poke-next-window", asked_and_lapsed, (pokes(), works(NEXT_DAY))),
     ("poke-poke", three_owed, _twice(pokes())),
     ("forget-take", absent, (forgets, works())),
     ("forget-take-opened", opened, (forgets, works())),
@@ -512,6 +647,33 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("poke-poke-new-job", unregistered, _twice(pokes("report", daily("UTC")))),
     ("poke-complete-lapsed", lapsed, (pokes(), completes)),
     ("poke-complete-unknown", lapsed_external, (pokes(), completes)),
+    ("retire-take", absent, (retires(), works(NEXT_DAY))),
+    ("retire-take-overlap", absent_with_overlap, (retires(), works(NEXT_DAY))),
+    ("retire-take-owed", absent, (retires(skip_owed=True), works())),
+    ("retire-complete", held, (retires(skip_owed=True), completes)),
+    ("retire-recall", remembered_next, (retires(), recalls)),
+    ("retire-recall-overlap", remembered_next_with_overlap, (retires(), recalls)),
+    ("retire-poke", absent, (retires(), pokes())),
+    ("retire-edit", absent, (retires(), edits)),
+    ("retire-retire", absent, _twice(retires())),
+    ("retire-job-poke", three_owed, (retires_job, pokes())),
+    ("retire-job-policies", absent, (retires_job, changes_policies)),
+    ("resume-take", retired, (brings_back, works(NEXT_DAY))),
+    ("resume-poke", retired, (brings_back, pokes())),
+    ("enrol-enrol", unregistered, _twice(enrols("acme", "globex"))),
+    ("enrol-enrol-differs", absent, (enrols("acme"), enrols("globex"))),
+    ("enrol-retire", absent, (enrols("acme"), retires())),
+    ("rename-enrol", absent, (renames, enrols("acme"))),
+    ("rename-take", absent, (renames, works())),
+    ("rename-once", absent, (renames, does_once(KEY))),
+    ("rename-recall", remembered, (renames, recalls)),
+    ("rename-poke", absent, (renames, pokes())),
+    ("rename-poke-new", absent, (renames, pokes("report", daily("UTC")))),
+    ("rename-complete", held, (renames, completes)),
+    ("rename-policies", absent, (renames, changes_policies)),
+    ("rename-edit", absent, (renames, edits)),
+    ("rename-rename", absent, _twice(renames)),
+    ("rename-retire", absent, (renames, retires())),
     ("take-over-swallowed", lapsed, (works(), swallows)),
     ("take-over-savepoint", lapsed, (works(), swallows_in_savepoint)),
 )

@@ -15,7 +15,7 @@ from duly.evidence.status import status
 from duly.evidence.verdict import window_of
 from duly.ledger.address import by_window
 from duly.ledger.open import Taken
-from duly.ledger.owed import newest_to_work
+from duly.ledger.policy import newest_to_work
 from duly.ledger.versions import apply
 from duly.schedule.calendar import make_calendar
 from duly.schedule.occurrence import Occurrence
@@ -202,7 +202,7 @@ def test_windows_due_at_one_instant_are_all_opened_however_many_at_once(
     book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three fires are due on Monday; a poke that opens two at most must not note Monday as opened without the third."""
-    monkeypatch.setattr("duly.ledger.owed.OPEN_AT_ONCE", 2)
+    monkeypatch.setattr("duly.ledger.policy.OPEN_AT_ONCE", 2)
     book.clock.set("2026-10-09T10:00:00Z")  # a Friday
     schedule = FIRES.on(WEEKEND, "next")
     book.job(schedule=schedule)

@@ -58,7 +58,7 @@ def test_what_is_settled_for_long_enough_is_forgotten_with_all_that_hangs_on_it(
 
     assert gone == 4  # 5 to 8 October were settled two days ago; the 9th and 10th were not
     assert [nominal[:10] for nominal, _ in book.runs()] == ["2026-10-09", "2026-10-10"]
-    for table in ("duly_attempt", "duly_event", "duly_text", "duly_renewal"):
+    for table in ("duly_attempt", "duly_event", "duly_text", "duly_renewal", "duly_progress"):
         ((below,),) = book.rows(
             f"select count(*) from {table} t join duly_series s on s.id = t.series where t.nominal < s.horizon"
         )

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import pytest
 
-from duly.cli.schedule_flags import schedule_given
 from duly.errors import Misuse, NameInvalid, Refused, ScheduleChanged
 from duly.ledger.open import Idle, Taken, claim_next, peek
 from duly.ledger.records import Claimer, Known
@@ -19,6 +18,7 @@ from duly.schedule.spec import Schedule, cron, daily, every, from_spec, monthly,
 from duly.schedule.words import flags_of
 from duly.times import MINUTE
 from duly.work.identity import new_attempt_id
+from duly.work.schedule_flags import schedule_given
 from tests.books import Book
 
 DAYS, LATER, NIGHTS = daily("UTC"), daily("UTC", at="06:00"), daily("Europe/Berlin")

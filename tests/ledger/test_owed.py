@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 
-from duly.ledger import owed as opening
+from duly.ledger import policy as opening
+from duly.ledger.ask import Ask
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import Claim
 from duly.schedule.spec import daily, every
@@ -329,3 +333,36 @@ def test_a_day_of_twenty_five_hours_is_one_window(book: Book) -> None:
         "select (max(window_end) - min(window_start)) / 3600000000 from duly_run where nominal = "
         "(select max(nominal) from duly_run)"
     ) == [(25,)]
+
+
+def test_who_catches_up_looks_at_one_run_and_not_at_all_that_are_left(book: Book) -> None:
+    book.job(catch_up="each")
+    book.work_all()
+    book.clock.advance(100 * DAY)
+    taken = book.poke()  # all are open now
+    assert isinstance(taken, Taken)
+    book.complete(taken.claim)
+
+    with rows_read(book) as read:
+        assert isinstance(book.poke(), Taken)
+
+    assert read() < 20
+
+
+@contextmanager
+def rows_read(book: Book) -> Iterator[Callable[[], int]]:
+    """How many rows the ledger's statements answer with in here."""
+    answers = type(book.store.session.answers)  # type: ignore[attr-defined]  # of either store
+    asked, rows = answers.__call__, 0
+
+    def counted(self: object, ask: Ask) -> object:
+        nonlocal rows
+        answer = asked(self, ask)
+        rows += len(answer) if isinstance(answer, list) else 1
+        return answer
+
+    answers.__call__ = counted
+    try:
+        yield lambda: rows
+    finally:
+        answers.__call__ = asked

@@ -117,7 +117,6 @@ def test_a_scope_is_part_of_the_identity_of_a_run(book: Book) -> None:
 @pytest.mark.parametrize(
     ("policies", "field"),
     [
-        ({"catch_up": "fresh"}, "catch_up"),
         ({"contract": "external", "remembers": MINUTE}, "remembers"),
         ({"lease": 1}, "lease"),
         ({"lease": 31 * 24 * 60 * MINUTE}, "lease"),

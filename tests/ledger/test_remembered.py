@@ -11,12 +11,17 @@ from duly.ledger.register import Declaration, declare
 from duly.ledger.remembered import Recalled, Remembered, Untouched, claim_remembered, peek_remembered, recall, remember
 from duly.records import replace
 from duly.schedule.calendar import make_calendar
-from duly.schedule.spec import Schedule, cron, daily, every
-from duly.times import parse_instant
+from duly.schedule.keys import nominal_text
+from duly.schedule.spec import EARLIEST, cron, daily, every
+from duly.times import DAY as DAYS
+from duly.times import HOUR, parse_instant
 from duly.work.identity import new_attempt_id
 from tests.books import Book
 
 DAY, NEXT_DAY = "2026-10-04", "2026-10-05"
+NEAR_A_DAY = (
+    2 * 3 * 86_400
+)  # as far as the name of a window can lie that was opened over a day: its length, and two days
 
 
 def memory_of(book: Book, job: str = "export") -> Remembered | None:
@@ -285,18 +290,124 @@ def test_a_holder_that_was_noted_before_the_line_was_looked_at_is_no_claim(book:
     assert claim(book, at) is None
 
 
+# -- nothing at all, in a zone whose rules may change --------------------------------------------------------------------
+
+
+def berlin(book: Book, overlap: int) -> Recalled:
+    """A day of a job whose line has been worked up to it: what is stored of the day before decides where this one starts."""
+    book.job(schedule=daily("Europe/Berlin"), overlap=overlap)
+    book.complete(book.take(DAY))
+    return place(book)
+
+
+def add_row(book: Book, at: Recalled, nominal: int, start: int, end: int) -> None:
+    """A window of the line that has its row, whoever named it, and under whatever rules."""
+    book.amend(
+        "insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, opened_at, failures)"
+        " values (?, ?, 1, 'open', 0, ?, ?, ?, 0, 0)",
+        *(at.run.series, nominal, end, start, end),
+    )
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_beside_windows_that_are_stored_as_the_rules_have_them_it_is_claimed(book: Book, overlap: int) -> None:
+    book.clock.advance(DAYS)
+    at = berlin(book, overlap)
+    assert at.beside is not None
+    add_row(book, at, at.beside.after, at.occurrence.end, at.occurrence.end + DAYS)
+
+    assert isinstance(claim(book, at), Claim)
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_beside_windows_without_a_row_too(book: Book, overlap: int) -> None:
+    at = berlin(book, overlap)
+    book.amend("delete from duly_run")
+
+    assert isinstance(claim(book, at), Claim)
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_not_where_nobody_has_written_down_what_the_rules_are(book: Book, overlap: int) -> None:
+    at = berlin(book, overlap)
+    book.amend("update duly_zone_facts set release = '2019a'")
+
+    assert claim(book, at) is None
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+@pytest.mark.parametrize("column", ["zone", "source", "fingerprint"])
+def test_nor_where_what_is_written_down_is_of_other_rules(book: Book, overlap: int, column: str) -> None:
+    at = berlin(book, overlap)
+    book.amend(f"update duly_zone_facts set {column} = 'another'")
+
+    assert claim(book, at) is None
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_nor_where_the_window_before_ends_earlier_as_it_is_stored(book: Book, overlap: int) -> None:
+    """This one starts there: there would be a hole."""
+    at = berlin(book, overlap)
+    book.amend("update duly_run set window_end = window_end - ?", HOUR)
+
+    assert claim(book, at) is None
+    assert book.run(book.take(NEXT_DAY).run).window_start == at.occurrence.start - HOUR
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_nor_where_the_window_before_was_settled_without_a_time_of_its_own(book: Book, overlap: int) -> None:
+    """Its time falls to this one."""
+    at = berlin(book, overlap)
+    book.amend("update duly_run set window_start = null, window_end = null")
+    book.amend("update duly_line set opened_until = opened_until - ?", 9 * DAYS)
+
+    assert claim(book, at) is None
+    assert book.run(book.take(NEXT_DAY).run).window_start == at.occurrence.start - DAYS
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_nor_where_the_line_was_opened_into_it(book: Book, overlap: int) -> None:
+    """By rules under which the window before ended later, and was passed over here."""
+    at = berlin(book, overlap)
+    book.amend("delete from duly_run")
+    book.amend("update duly_line set opened_until = ?", at.occurrence.start + HOUR)
+
+    assert claim(book, at) is None
+    assert book.run(book.take(NEXT_DAY).run).window_start == at.occurrence.start + HOUR
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_nor_where_the_window_after_starts_later_as_it_is_stored(book: Book, overlap: int) -> None:
+    """This one reaches to it."""
+    at = berlin(book, overlap)
+    assert at.beside is not None
+    add_row(book, at, at.beside.after, at.occurrence.end + HOUR, at.occurrence.end + DAYS)
+
+    assert claim(book, at) is None
+    assert book.run(book.take(NEXT_DAY).run).window_end == at.occurrence.end + HOUR
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+@pytest.mark.parametrize("name", [-1, 1], ids=["an earlier name", "a later name"])
+@pytest.mark.parametrize("place_in_it", [0, 1], ids=["at its start", "at its end"])
+def test_nor_over_a_window_that_other_rules_have_named(book: Book, overlap: int, name: int, place_in_it: int) -> None:
+    at = berlin(book, overlap)
+    edge = at.occurrence.end if place_in_it else at.occurrence.start
+    add_row(book, at, at.run.nominal + name * NEAR_A_DAY, edge - HOUR, edge + HOUR)
+
+    assert claim(book, at) is None
+    taken = book.run(book.take(NEXT_DAY).run)
+    assert (taken.window_start, taken.window_end) == (
+        (at.occurrence.start, edge - HOUR) if place_in_it else (edge + HOUR, at.occurrence.end)
+    )
+
+
 # -- what is remembered -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("schedule", "policies"),
-    [(daily("Europe/Berlin"), {}), (daily("UTC"), {"ordered": 1})],
-    ids=["a zone whose rules change", "an ordered job"],
-)
-def test_where_more_has_to_be_looked_at_nothing_is_remembered(
-    book: Book, schedule: Schedule, policies: dict[str, int | str | None]
-) -> None:
-    book.job("export", schedule, **policies)
+def test_where_more_has_to_be_looked_at_nothing_is_remembered(book: Book) -> None:
+    """Of an ordered job what is owed before a window counts."""
+    book.job(ordered=1)
 
     assert memory_of(book) is None
 
@@ -316,6 +427,16 @@ def test_a_name_that_has_to_be_looked_up_is_not_placed(book: Book, window: str) 
     assert remembered is not None
 
     assert recall(remembered, window) is None
+
+
+def test_the_first_window_of_all_is_not_placed(book: Book) -> None:
+    """There is none before it, which would say where it starts."""
+    book.job(schedule=daily("Europe/Berlin"))
+    remembered = memory_of(book)
+    assert remembered is not None
+    first = next(remembered.spell.schedule.after(EARLIEST))
+
+    assert recall(remembered, nominal_text("day", first.nominal, "Europe/Berlin")) is None
 
 
 def test_a_day_off_is_not_placed(book: Book) -> None:

@@ -388,7 +388,9 @@ def test_a_poke_of_before_explains_what_the_next_one_skips(book: Book) -> None:
 
     told = " ".join(said(book, "2026-10-20[Europe/Berlin]"))
 
-    assert "only the newest is worked, export:2026-10-21[America/New_York]" in told
+    assert (
+        "the next poke skips it: catch-up latest: a newer window was due, export:2026-10-21[America/New_York]" in told
+    )
 
 
 # -- ahead of time, and long after ---------------------------------------------------------------------------------------

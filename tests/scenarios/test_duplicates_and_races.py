@@ -131,9 +131,30 @@ def test_an_attempt_that_goes_on_after_it_was_declared_dead_is_refused_and_expla
     gate.open()
 
     assert successor.code == 0
-    assert "was lost after 10m: vanished. If it is alive after all, what it reports is refused." in explained.out
+    lost = "was lost after 10m: vanished. It was superseded, and may be alive: what it reports is refused."
+    assert lost in explained.out
     assert zombie.ended().code == 81
     assert hosts.outcomes() == ["lost", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "state"), [((), 80, "unknown"), (("--effect", "transactional"), 143, "failed")]
+)
+def test_a_person_on_one_host_stops_what_runs_on_another(
+    hosts: Hosts, flags: tuple[str, ...], code: int, state: str
+) -> None:
+    gate = hosts.gate("child")
+    running = hosts.start("close", *DAILY, *flags, command=hosts.effect(gate.shell))
+    gate.arrived()
+
+    asked = hosts.duly("cancel", "close", "2026-11-28", "--reason", "it reads the wrong year")
+    duplicate = hosts.exec("close", command=hosts.effect())
+    hosts.clock.advance("21s")
+    ended = running.ended()
+
+    assert (asked.code, duplicate.code, ended.code) == (0, 75, code)
+    assert hosts.rows("select state, cause, retry_at from duly_run") == [(state, "cancelled", None)]
+    assert len(hosts.effects()) == 1
 
 
 # -- a window's key is no lock ------------------------------------------------------------------------------------------

@@ -150,6 +150,24 @@ def test_it_leaves_what_the_statements_leave(book: PostgresBook, overlap: int) -
     assert (book.rows("select holder_nominal from duly_line") == line) == bool(overlap)
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_what_it_sets_lasts_until_the_commit_and_no_longer(book: PostgresBook, durable: bool) -> None:
+    """It plans its statements once and for all, which is a setting of the function's own."""
+    book.job()
+    claim = as_claim(list(ask_together(claim_operation(book))), store_of(book).past.mark(), 5.0, durable=durable)
+    asked = "select current_setting('synchronous_commit'), current_setting('plan_cache_mode')"
+
+    with psycopg.connect(book.path, autocommit=True) as connection:
+        with connection.transaction():
+            connection.execute(CLAIM_AT_ONCE, claim)
+            within = connection.execute(asked).fetchone()
+        after = connection.execute(asked).fetchone()
+
+    assert within == ("on" if durable else "off", "auto")
+    assert after == ("on", "auto")
+    assert len(book.runs()) == 1
+
+
 def test_at_another_isolation_it_is_not_made(book: PostgresBook) -> None:
     """Each of its statements has to see what was committed before it."""
     book.job()

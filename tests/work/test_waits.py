@@ -72,8 +72,10 @@ def days() -> Iterator[str]:
     return (f"2026-09-{day}" for day in range(10, 30))
 
 
-def test_how_often_a_run_and_a_duplicate_wait_for_the_server(proxy: Proxy) -> None:
-    job = duly.postgres(proxy.url).job("credit", duly.daily("UTC"), catch_up=duly.EACH)(
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+def test_how_often_a_run_and_a_duplicate_wait_for_the_server(proxy: Proxy, zone: str) -> None:
+    """In a zone whose rules may change too, once these are on record."""
+    job = duly.postgres(proxy.url).job("credit", duly.daily(zone), catch_up=duly.EACH)(
         lambda run: [run.tx.execute(ADD)]
     )
     for day in days():
@@ -89,13 +91,14 @@ def test_how_often_a_run_and_a_duplicate_wait_for_the_server(proxy: Proxy) -> No
     assert counted == [RUN_WAITS, DUPLICATE_WAITS]
 
 
-def test_the_same_in_an_event_loop(proxy: Proxy) -> None:
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+def test_the_same_in_an_event_loop(proxy: Proxy, zone: str) -> None:
     counted = []
 
     async def story() -> None:
         async with duly.aio.postgres(proxy.url) as ledger:
 
-            @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)
+            @ledger.job("credit", duly.daily(zone), catch_up=duly.EACH)
             async def credit(run: duly.aio.Run[AsyncTx]) -> None:
                 tx = await run.tx
                 await tx.execute(ADD)

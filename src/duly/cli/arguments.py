@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 
-from duly.cli.schedule_flags import FLAGS, schedule_given
 from duly.errors import Misuse
+from duly.work.schedule_flags import FLAGS, schedule_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +35,29 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_ledger(parser: argparse.ArgumentParser) -> None:
-    """`--ledger`."""
+    """`--ledger`, and `--config`, which may name it."""
     parser.add_argument(
-        "--ledger", metavar="URL", help="sqlite:////absolute/path.db; else $DULY_LEDGER, else this user's"
+        "--ledger",
+        metavar="URL",
+        help="sqlite:////absolute/path.db; else $DULY_LEDGER, else the configuration's, else this user's",
     )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        action=_NameConfiguration,
+        help="the configuration; else $DULY_CONFIG, else the nearest duly.toml, the user's and the system's",
+    )
+
+
+class _NameConfiguration(argparse.Action):
+    """`--config` is another way to say `$DULY_CONFIG`: whatever looks for the ledger finds it there."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: object, option_string: str | None = None
+    ) -> None:
+        if not str(values).strip():  # "$FILE" of a variable that is not set must not mean another one
+            raise Misuse("--config takes FILE, and it is blank")
+        os.environ["DULY_CONFIG"] = namespace.config = os.path.abspath(str(values))
 
 
 def add_scope(parser: argparse.ArgumentParser) -> None:

@@ -80,7 +80,9 @@ class Changed:
     after: Window
 
 
-def run_change(args: argparse.Namespace, verb: str, change: Change, *, word: Word, then: str) -> int:
+def run_change(
+    args: argparse.Namespace, verb: str, change: Change, *, word: Word, then: str | Callable[[Changed], str]
+) -> int:
     """Change the run that the arguments name; `then` says what follows from it."""
     store = open_ledger(args.ledger)
     operation = _changed(run_argument([args.run, args.window], verb), args.scope, change, word)
@@ -91,7 +93,8 @@ def run_change(args: argparse.Namespace, verb: str, change: Change, *, word: Wor
         raise
     echo(changed.addressed)
     _print(args, verb, changed)
-    note("nothing was changed: this was a dry run" if args.dry_run else then)
+    follows = then if isinstance(then, str) else then(changed)
+    note("nothing was changed: this was a dry run" if args.dry_run else follows)
     return codes.DONE
 
 
@@ -123,6 +126,16 @@ def word_of(args: argparse.Namespace, verb: str) -> Word:
             next_step=line(verb, args, "--reason", "the disk was full, and is not any more"),
         )
     return Word(actor(), args.reason.strip())
+
+
+def reason_given(args: argparse.Namespace, command: str) -> str:
+    """Why something is changed that is no run. Raises `Misuse` where it is not said."""
+    if not (args.reason or "").strip():
+        raise Misuse(
+            f"{command}: say why with --reason; it is kept in the ledger", next_step=f"duly {command} --reason 'why'"
+        )
+    reason: str = args.reason.strip()
+    return reason
 
 
 def line(verb: str, args: argparse.Namespace, *more: str) -> str:

@@ -6,9 +6,9 @@ from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope
 from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, line_name, show, table, typed, window_name
-from duly.cli.runs_argument import addressed, check_known, echo, run_argument
+from duly.cli.runs_argument import addressed, echo, known_job, run_argument
 from duly.errors import BelowHorizon, DulyError, LedgerUnavailable, NoSchedule, ScheduleError, WrongLedger
-from duly.evidence.check import CANNOT_TELL, IN_WORDS, NOT_COMPLETE, answer_of, newest_due, worst
+from duly.evidence.check import CANNOT_TELL, IN_WORDS, NOT_COMPLETE, answer_of, has_begun, newest_due, worst
 from duly.evidence.verdict import Window, grace_text, lines, window_of
 from duly.evidence.words import ago
 from duly.ledger.address import Addressed
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         echo(found)
         windows: list[Window | None] = [window]
     else:
-        store.read(check_known(args.job, args.scope))
+        args.job = store.read(known_job(args.job, args.scope))
         windows = store.read(_newest(args))
     answers = [CANNOT_TELL if w is None else answer_of(w.verdict, strict=args.strict) for w in windows]
     answer = worst(answers)
@@ -67,8 +67,15 @@ async def _named(args: argparse.Namespace) -> tuple[Addressed, Window]:
 
 
 async def _newest(args: argparse.Namespace) -> list[Window | None]:
-    """Of each line of the job, or of the one scope that was named."""
-    return [await newest_due(known) for known in await lines(args.job, args.scope)]
+    """Of each line of the job, or of the one scope that was named.
+
+    A tenant of next month, and one that left before anything was owed, say nothing of whether the others are complete.
+    """
+    found = await lines(args.job, args.scope)
+    newest = [await newest_due(known) for known in found]
+    instant = await ledger_now()
+    told = [window for known, window in zip(found, newest, strict=True) if has_begun(known, window, instant)]
+    return told or newest
 
 
 def _in_words(windows: list[Window], answers: list[int], args: argparse.Namespace, now: int) -> str:

@@ -16,6 +16,7 @@ from duly.errors import (
     UnknownJob,
     UnknownScope,
     WindowInvalid,
+    WrongLedger,
 )
 
 TYPE_CHECKING = False
@@ -25,23 +26,43 @@ if TYPE_CHECKING:
 
 def complain(error: DulyError, typed: Sequence[str]) -> int:
     """Say on stderr what is wrong and what to type next; answer the exit code. `typed` is the command line, `duly` first."""
-    say(f"duly: {error}\n  try: {in_same_ledger(error.next_step or next_step_of(error, typed), typed)}")
+    told = _with_source(error, typed)
+    say(f"duly: {told}\n  try: {in_same_ledger(error.next_step or next_step_of(error, typed), typed)}")
     return code_of(error)
 
 
+def _with_source(error: DulyError, typed: Sequence[str]) -> str:
+    """What is wrong with a ledger, with who named it, where it was not the command line."""
+    if not isinstance(error, (LedgerUnavailable, WrongLedger)):
+        return str(error)
+    from duly.cli.ledgers import named_ledger
+
+    try:
+        return named_ledger(_typed_value(typed, "--ledger")).said_of(str(error))
+    except DulyError:  # it was named when it was opened, and is not any more
+        return str(error)
+
+
 def in_same_ledger(step: str, typed: Sequence[str]) -> str:
-    """A next step with the `--ledger` that was typed: without it the step would be taken in another."""
-    words = list(typed)
-    words = words[: words.index("--")] if "--" in words else words
-    flag = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == "--ledger"), None)
-    flag = flag or next((word.partition("=")[2] for word in words if word.startswith("--ledger=")), None)
-    if flag is None or not step.startswith("duly ") or "--ledger" in step or " -- " in step:
+    """A next step with the `--ledger` and `--config` that were typed: without them the step would be taken in another."""
+    if not step.startswith("duly ") or " -- " in step:
         return step
     from shlex import quote
 
     from duly.cli.ledgers import shown
 
-    return f"{step} --ledger {quote(shown(flag))}"
+    ledger, config = _typed_value(typed, "--ledger"), _typed_value(typed, "--config")
+    if config is not None and "--config" not in step and not step.startswith("duly jobs check /"):
+        step = f"{step} --config {quote(config)}"
+    return step if ledger is None or "--ledger" in step else f"{step} --ledger {quote(shown(ledger))}"
+
+
+def _typed_value(typed: Sequence[str], flag: str) -> str | None:
+    """The value of a flag in a command line, where it was typed."""
+    words = list(typed)
+    words = words[: words.index("--")] if "--" in words else words
+    found = next((words[i + 1] for i, word in enumerate(words[:-1]) if word == flag), None)
+    return found or next((word.partition("=")[2] for word in words if word.startswith(f"{flag}=")), None)
 
 
 def say(text: str) -> None:
@@ -87,6 +108,5 @@ def _look_at_ledger(typed: Sequence[str]) -> str:
 
     from duly.cli.ledgers import is_postgres, path_of_ledger, url_of_ledger
 
-    words = list(typed)
-    flag = words[words.index("--ledger") + 1] if "--ledger" in words[:-1] else None
+    flag = _typed_value(typed, "--ledger")
     return "duly status" if is_postgres(url_of_ledger(flag)) else f"ls -ld {quote(path_of_ledger(flag))}"

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 # The words in the order of the help. A command is the module of its name in this folder.
 COMMANDS = {
-    "Work": ("exec", "due"),
+    "Work": ("exec", "due", "daemon"),
     "See": ("status", "check", "explain", "next", "runs"),
-    "Say": ("retry", "skip", "unskip", "reopen", "resolve"),
+    "Say": ("retry", "skip", "unskip", "reopen", "cancel", "resolve"),
     "Keep": ("jobs", "db", "demo"),
 }
 NAMES = tuple(name for names in COMMANDS.values() for name in names)
@@ -123,7 +123,10 @@ def overview() -> str:
     for group, names in COMMANDS.items():
         parts += ["", f"{group}:"]
         parts += [f"  {name:<9}{import_module(f'duly.cli.{name}').HELP}" for name in names if _is_there(name)]
-    parts += ["", "duly COMMAND --help says more, with an example. A ledger is named by --ledger or $DULY_LEDGER."]
+    parts += [
+        "",
+        "duly COMMAND --help says more, with an example. A ledger is named by --ledger, $DULY_LEDGER or duly.toml.",
+    ]
     return "\n".join(parts)
 
 

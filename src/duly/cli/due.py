@@ -12,7 +12,7 @@ from duly.evidence.words import ago
 from duly.ledger.address import key_of, scopes_of
 from duly.ledger.ask import now as ledger_now
 from duly.ledger.open import peek
-from duly.ledger.register import Declaration
+from duly.ledger.register import Declaration, name_now, renamed
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -55,6 +55,8 @@ async def _answers(job: str, scope: str | None) -> list[tuple[str, _Answer]]:
     """For each line of the job, as `exec` works each scope in turn, or for the one that was named."""
     scopes = await scopes_of(job) if scope is None else [scope]
     if not scopes:
+        if (now_named := await name_now(job)) is not None:
+            raise renamed(job, now_named)
         raise UnknownJob(f"the ledger knows no job {job!r}; its first `duly exec` registers it and works it")
     return [(f"{one}/{job}" if one else job, await _answer(job, one)) for one in scopes]
 

@@ -20,10 +20,9 @@ from duly.cli.codes import (
     code_of,
 )
 from duly.cli.complain import complain, say
-from duly.cli.exec_flags import adhoc_given, declaration, end_of_flags, order_given, parse
+from duly.cli.exec_flags import adhoc_given, beside, declaration, end_of_flags, order_given, parse
 from duly.cli.exec_talk import Teller
-from duly.cli.ledgers import open_or_make_ledger
-from duly.cli.schedule_flags import FLAGS, host_zone, line_with
+from duly.cli.ledgers import configured, open_or_make_ledger
 from duly.errors import (
     DulyError,
     LedgerCorrupt,
@@ -35,17 +34,21 @@ from duly.errors import (
     NoSchedule,
     NotAllowed,
     OutcomeUnknown,
+    Retired,
     RunFailed,
+    RunPaused,
     RunSkipped,
     ScheduleChanged,
     UnknownJob,
 )
 from duly.ledger import states
-from duly.ledger.address import key_of, scopes_of
+from duly.ledger.address import key_of, scopes_of, scopes_to_work
+from duly.ledger.records import pause_words
 from duly.records import record, replace
 from duly.times import SECOND, instant_text
 from duly.work.child import Signals
 from duly.work.poke import Poke
+from duly.work.schedule_flags import FLAGS, host_zone, line_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,8 +106,16 @@ def _is_loud(typed: Sequence[str]) -> bool:
 
 def _run(given: Given, teller: Teller) -> int:
     """Understand all that was typed, before the ledger is touched; then poke, and write down how it went."""
-    declared = declaration(given)
-    order = order_given(given)
+    if (config := given.one("config")) is not None:
+        os.environ["DULY_CONFIG"] = os.path.abspath(config)
+    layers = configured()
+    entry = ledger = None
+    if layers is not None:
+        ledger = layers.ledger()
+        entry = layers.job(given.job) if given.argv else layers.job_or_raise(given.job)
+    declared = declaration(given, entry)
+    given = beside(given, entry)
+    order = order_given(given, () if ledger is None else ledger.hidden)
     adhoc = adhoc_given(given)
     duplicate = given.number("exit-duplicate", at_most=255)
     busy = given.duration("busy-timeout")
@@ -112,7 +123,7 @@ def _run(given: Given, teller: Teller) -> int:
     reports: list[Report] = []
     signals = Signals()
     try:
-        store = open_or_make_ledger(given.one("ledger"), None if busy is None else busy / SECOND)
+        store = open_or_make_ledger(given.one("ledger"), None if busy is None else busy / SECOND, layers)
         for_all = Pokes(given, store, declared, order, signals, teller, reports)
         code, why = for_all.work_owed() if not given.names_a_run else for_all.work_named(adhoc)
     except DulyError as e:
@@ -169,10 +180,17 @@ class Pokes:
     def work_owed(self) -> tuple[int, str]:
         """Work what is owed; answers exec's code and the reason in a few words."""
         standings: list[tuple[int, str]] = []
-        for declared in self._lines():
+        paused = ""
+        lines = self._lines()
+        ended = None if lines else self._ended_at()
+        for declared in lines:
             poke = self._poke(declared)
             standing = poke.work_owed()
             self.reports.extend(poke.reports.values())
+            ended = poke.ended_at
+            if poke.paused is not None:
+                paused = pause_words(poke.paused)
+                self.teller.paused(declared, paused)
             if standing is not None:
                 code, why = code_of_standing(standing)
                 standings.append((code, why))
@@ -182,7 +200,9 @@ class Pokes:
         if not self.reports and not standings:
             if self.signals.asked_to_end:
                 return 128 + self.signals.asked_to_end, f"signal {self.signals.asked_to_end}"
-            self.teller.nothing_owed(self.given.job)
+            if paused:
+                return DONE, paused
+            self.teller.nothing_owed(self.given.job, ended)
         return code_of_poke(self.reports, standings)
 
     def work_named(self, adhoc: str) -> tuple[int, str]:
@@ -210,7 +230,13 @@ class Pokes:
                     self.teller.adhoc(declared.job, adhoc)
                 glance = peek_adhoc(declared, adhoc, onlooker)
                 answer = poke.work_named(glance, lambda claimer: take_adhoc(declared, adhoc, claimer))
-        except (RunSkipped, RunFailed, OutcomeUnknown) as e:  # about this run; another scope's may well be free
+        except (
+            RunPaused,
+            RunSkipped,
+            RunFailed,
+            OutcomeUnknown,
+            Retired,
+        ) as e:  # about this run; another scope's may well be free
             code, why = _code_of(e), str(e)
             self.teller.refused(e, code)
             return [(code, why)]
@@ -221,14 +247,27 @@ class Pokes:
         self.teller.not_worked(declared.job, code, why)
         return [(code, why)]
 
+    def _ended_at(self) -> int | None:
+        """When the last line of a job ended, of which nothing is owed any more."""
+        from duly.ledger.roster import lines_of
+
+        return max(
+            (line.ends for line in self.store.read(lines_of(self.given.job)) if line.ends is not None), default=None
+        )
+
     def _poke(self, declared: Declaration) -> Poke:
         return Poke(self.store, declared, self.order, self.signals, self.teller.tell)
 
     def _lines(self) -> list[Declaration]:
         """The line that is meant; without --scope each of the job's roster, in turn."""
-        roster = [] if self.declared.scope else self.store.read(scopes_of(self.declared.job))
-        if not any(roster):
+        if self.declared.scope:
             return [self.declared]
+        if self.declared.scopes:  # a file says which there are
+            roster = list(self.declared.scopes)
+        elif self.given.names_a_run:  # of a retired scope too: it is told that it is one
+            roster = self.store.read(scopes_of(self.declared.job)) or [""]
+        else:
+            roster = self.store.read(scopes_to_work(self.declared.job))
         if self.given.has("adhoc") and "" not in roster:
             raise Misuse(
                 f"{self.declared.job} has scopes, and a run outside its schedule belongs to one of them",
@@ -280,7 +319,7 @@ def code_of_answer(answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
 
 def _code_of(error: DulyError) -> int:
     """exec's code of an error: an unreachable ledger is worth another try by whatever called."""
-    if isinstance(error, RunSkipped):
+    if isinstance(error, (RunSkipped, Retired)):
         return 0
     if isinstance(error, NoLedger):  # its tables are made by a person, once
         return CONFIGURATION

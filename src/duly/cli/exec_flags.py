@@ -8,21 +8,22 @@ from __future__ import annotations
 import os
 
 from duly.cli.codes import UNKNOWN
-from duly.cli.schedule_flags import FLAGS, line_with, schedule_given
-from duly.errors import Misuse
+from duly.errors import Misuse, UnknownScope
 from duly.ledger.register import Declaration, check_policies
-from duly.records import record
+from duly.records import record, replace
 from duly.schedule.keys import check_adhoc, check_job_name, check_scope
 from duly.times import DAY, SECOND, parse_duration
 from duly.work.identity import actor, new_attempt_id, uuid_text
 from duly.work.poke import Order
+from duly.work.schedule_flags import FLAGS, line_with, schedule_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeVar
 
     from duly.ledger.ask import Value
+    from duly.work.configuration import JobEntry
 
     T = TypeVar("T")
 
@@ -54,6 +55,7 @@ OPTIONS = {
     "settle": ("TIME", "how long to try to write down how the command ended (10m)"),
     "busy-timeout": ("TIME", "how long to wait for a busy ledger (10s)"),
     "ledger": ("URL", "the ledger, as sqlite:////var/lib/duly/ledger.db"),
+    "config": ("FILE", "the configuration; else $DULY_CONFIG, else the nearest duly.toml, the user's, the system's"),
     "verbose": ("", "-v: say what is done also when all is well"),
     "quiet": ("", "-q: say nothing but errors"),
 }
@@ -66,7 +68,7 @@ SWITCHES = tuple(name for name, (takes, _) in OPTIONS.items() if not takes)
 
 @record
 class Given:
-    """What was typed: the job, the command, and each flag's values as written."""
+    """What was typed: the job, the command, and each flag's values as written. The command is empty where a file has it."""
 
     job: str
     argv: list[str]
@@ -138,11 +140,16 @@ def parse(argv: Sequence[str]) -> Given:
         raise Misuse("exec needs a job's name", next_step=EXAMPLE)
     if len(names) > 1:
         raise Misuse(f"exec takes one job, and the command after --; what is {names[1]!r}?", next_step=EXAMPLE)
-    if end == len(argv) or not argv[end + 1 :]:
-        raise Misuse(
-            "exec needs a command after --", next_step=line_with(["duly", "exec", *argv[:end]], "--", "./command")
-        )
+    if end < len(argv) and not argv[end + 1 :]:
+        raise _no_command(["duly", "exec", *argv[:end]])
     return Given(names[0], list(argv[end + 1 :]), flags, ["duly", "exec", *argv])
+
+
+def _no_command(typed: Sequence[str]) -> Misuse:
+    return Misuse(
+        "exec needs a command after --, or one that a configuration has for the job",
+        next_step=line_with(typed, "--", "./command"),
+    )
 
 
 def end_of_flags(argv: Sequence[str]) -> int:
@@ -159,18 +166,41 @@ def _did_you_mean(name: str) -> str:
 # -- what it means -----------------------------------------------------------------------------------------------------
 
 
-def declaration(given: Given) -> Declaration:
-    """What the flags declare of the job. Raises `Misuse` or `ScheduleError`, naming the flag."""
+def beside(given: Given, entry: JobEntry | None) -> Given:
+    """What was typed, beside what a file says of the job: a command and flags that were typed win over the file's.
+
+    Raises `Misuse` where neither has a command.
+    """
+    if entry is not None:
+        given = replace(given, argv=given.argv or list(entry.command or ()), flags={**entry.flags, **given.flags})
+    if not given.argv:
+        raise _no_command(given.typed)
+    return given
+
+
+def declaration(given: Given, entry: JobEntry | None = None) -> Declaration:
+    """What the flags, and a file for what they do not say, declare of the job. Raises `Misuse` or `ScheduleError`.
+
+    A schedule is one thing: that of the flags takes the place of the file's, whole.
+    """
     check_job_name(given.job)
     scope = given.one("scope")
     if scope is not None:
         check_scope(scope)
-    schedule = schedule_given({name: given.flags.get(name, []) for name in FLAGS}, typed=given.typed)
-    return Declaration(given.job, scope or "", schedule, policies(given), actor())
+    said = Declaration(given.job) if entry is None else entry.declaration
+    schedule = schedule_given({name: given.flags.get(name, []) for name in FLAGS}, typed=given.typed) or said.schedule
+    if scope is not None and said.scopes is not None and scope not in said.scopes:
+        raise UnknownScope(f"{given.job} has the scopes {', '.join(said.scopes)}, not {scope!r}; nothing was run")
+    found = {**said.policies, **policies(given, said.policies)}
+    check_policies(found)
+    return Declaration(given.job, scope or "", schedule, found, actor(), scopes=said.scopes)
 
 
-def policies(given: Given) -> dict[str, Value]:
-    """The policies that the flags name, as columns of the ledger; what is not named is left out, and keeps its value."""
+def policies(given: Given, said: Mapping[str, Value]) -> dict[str, Value]:
+    """The policies that the flags name, as columns of the ledger; what is not named is left out, and keeps its value.
+
+    `said` are those of a file.
+    """
     found: dict[str, Value] = {}
     if (catch_up := given.one("catch-up")) is not None:
         from duly.schedule.catch_up import parse_catch_up
@@ -179,12 +209,16 @@ def policies(given: Given) -> dict[str, Value]:
     if (effect := given.one("effect")) is not None:
         found["contract"] = effect
     remembers = given.one("remembers")
-    if (effect == "idempotent") != (remembers is not None):
+    is_idempotent = (effect or said.get("contract")) == "idempotent"
+    is_remembered = remembers is not None or (is_idempotent and said.get("contract") == "idempotent")
+    if (effect is not None or remembers is not None) and is_idempotent != is_remembered:
         raise Misuse("--remembers: an idempotent effect, and no other, says how long its destination remembers")
     if effect is not None:
         if effect not in ("transactional", "idempotent", "external"):
             raise Misuse(f"--effect: {effect!r} is none of transactional, idempotent, external")
-        found["remembers"] = None if remembers in (None, "forever") else given.duration("remembers")
+        found["remembers"] = said.get("remembers") if is_idempotent else None
+    if remembers is not None:
+        found["remembers"] = None if remembers == "forever" else given.duration("remembers")
     if (clean := given.one("clean-exits")) is not None:
         found["clean_exits"] = _exit_codes(clean)
     if (retries := given.number("retries")) is not None:
@@ -197,7 +231,6 @@ def policies(given: Given) -> dict[str, Value]:
             found[name] = int(_named(name, answer, _yes_or_no))
     if (owner := given.one("owner")) is not None:
         found["owner"] = owner
-    check_policies(found)
     return found
 
 
@@ -225,8 +258,8 @@ def _exit_codes(text: str) -> str:
     return ",".join(codes)
 
 
-def order_given(given: Given) -> Order:
-    """What is to be run, and how. Raises `Misuse`, naming the flag."""
+def order_given(given: Given, hidden: Collection[str] = ()) -> Order:
+    """What is to be run, and how; the child does not see the variables that are `hidden`. Raises `Misuse`, naming the flag."""
     output = None
     if (final := given.one("output")) is not None:
         from duly.work.output import Output
@@ -237,7 +270,7 @@ def order_given(given: Given) -> Order:
     settle = given.duration("settle")
     return Order(
         argv=given.argv,
-        environment=_environment(given),
+        environment=_environment(given, hidden),
         trigger="person" if os.isatty(2) else "exec",
         settle_seconds=600.0 if settle is None else settle / SECOND,
         retry_in_place=not given.has("no-retry"),
@@ -247,11 +280,10 @@ def order_given(given: Given) -> Order:
     )
 
 
-def _environment(given: Given) -> dict[str, str]:
+def _environment(given: Given, hidden: Collection[str]) -> dict[str, str]:
     # Those of an exec around this one are about another run.
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("DULY_OUTCOME_FILE", "DULY_OUTPUT")
-    }
+    unwanted = ("DULY_OUTCOME_FILE", "DULY_OUTPUT", *hidden)
+    environment = {name: value for name, value in os.environ.items() if name not in unwanted}
     if (path := given.one("outcome-file")) is not None:
         environment["DULY_OUTCOME_FILE"] = os.path.abspath(path)
     return environment

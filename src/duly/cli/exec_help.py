@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from duly.cli.exec import HELP
 from duly.cli.exec_flags import EXAMPLE, OPTIONS
-from duly.cli.schedule_flags import FLAGS
+from duly.work.schedule_flags import FLAGS
 
 
 def usage() -> str:
     """The help of exec, from the tables of its flags."""
     lines = [
-        "usage: duly exec JOB [flags] -- COMMAND…",
+        "usage: duly exec JOB [flags] [-- COMMAND…]",
         "",
         HELP,
         "A trigger is a poke: exec asks the ledger what is owed, and works it, oldest first, each run at most once.",
+        "What is not typed is taken from [jobs.JOB] of the configuration, the command too; duly jobs check shows it.",
         "",
         f"example: {EXAMPLE}",
         "",

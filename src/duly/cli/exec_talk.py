@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from duly.errors import DulyError
     from duly.ledger.records import Run
+    from duly.ledger.register import Declaration
     from duly.schedule.keys import RunKey
     from duly.work.command import Briefing
 
@@ -59,9 +60,16 @@ class Teller:
         """Say which id a run outside the schedule was given."""
         _say(f"{job} adhoc-{adhoc}; a retry passes --adhoc {adhoc} back")
 
-    def nothing_owed(self, job: str) -> None:
+    def nothing_owed(self, job: str, ended: int | None) -> None:
+        """Say that there was nothing to do; `ended` where the line was retired."""
         if self._loud:
-            _say(f"{job}: nothing owed")
+            _say(f"{job}: nothing owed" + ("" if ended is None else f"; it was retired at {instant_text(ended)}"))
+
+    def paused(self, line: Declaration, words: str) -> None:
+        """Say that nothing of a line is started, and since when it is so."""
+        if self._loud:
+            scope = f" of {line.scope}" if line.scope else ""
+            _say(f"{line.job}{scope}: {words}; nothing was run")
 
     def standing(self, standing: Run, key: RunKey, code: int, why: str) -> None:
         """Say why the newest run was not worked."""

@@ -1,16 +1,21 @@
-"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `plan` another schedule for one, `apply` it."""
+"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `plan` another schedule for one, `apply` it; and the jobs of a
+file: `check` them.
+"""
 
 from __future__ import annotations
 
-from duly.cli import codes
+from duly.cli import codes, jobs_rename, jobs_retire, jobs_scopes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
 from duly.cli.change import add_reason, write_or_try
-from duly.cli.ledgers import open_ledger, open_to_look
+from duly.cli.jobs_check import add_check, add_schema, run_check, run_schema
+from duly.cli.jobs_pause import add_pause, add_resume, run_pause, run_resume
+from duly.cli.ledgers import configured, open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
 from duly.cli.plan import in_words, plan_as_json, planned, run_plan
+from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
-from duly.ledger.records import Job, Version
+from duly.ledger.records import Job, Version, pause_of, pause_words
 from duly.ledger.versions import Applied, apply
 from duly.schedule.keys import nominal_text
 from duly.times import duration_text
@@ -24,17 +29,23 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show JOB, plan and apply JOB another schedule"
+HELP = "the jobs of the ledger: list, show, plan, apply, pause, resume, scopes, rename, retire; those of a file: check"
 EXAMPLE = (
     "duly jobs show close-day\n"
     "  duly jobs plan close-day --period daily --zone Europe/Paris --at 03:00\n"
-    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later'"
+    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later'\n"
+    "  duly jobs check duly.toml"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="verb", metavar="list | show | plan | apply", required=True)
+    verbs = parser.add_subparsers(
+        dest="verb",
+        metavar="list | show | plan | apply | pause | resume | scopes | rename | retire | check | schema",
+        required=True,
+    )
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
+    listing.add_argument("--all", action="store_true", help="those that were retired too")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
     showing.add_argument("job", metavar="JOB")
     planning = verbs.add_parser(
@@ -53,13 +64,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     applying = verbs.add_parser(
         "apply",
         help="put another schedule in force",
-        description="Put another schedule in force. Windows that have begun keep their bounds, and all that was done stays.",
+        description="Put another schedule in force. Windows that have begun keep their bounds, and all that was done stays. "
+        "Without flags it is the one that the configuration has for the job.",
     )
     applying.add_argument("job", metavar="JOB")
     add_reason(applying)
     applying.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     add_schedule(applying)
-    for each in (listing, showing, planning, applying):
+    pausing = verbs.add_parser(
+        "pause",
+        help="start nothing of a job for a while",
+        description="Start nothing of a job, or of one scope, until it is resumed. What is running goes on; windows come "
+        "due all the same.",
+    )
+    add_pause(pausing)
+    resuming = verbs.add_parser(
+        "resume",
+        help="end a pause, and see what is owed",
+        description="End a pause. Of what it held back the catch-up policy keeps some; the rest is skipped as paused.",
+    )
+    add_resume(resuming)
+    jobs_scopes.add_arguments(verbs)
+    jobs_rename.add_arguments(verbs)
+    jobs_retire.add_arguments(verbs)
+    checking = verbs.add_parser(
+        "check",
+        help="read a configuration, and say what it means",
+        description="Read a configuration, and say of each job what it means, when it comes due, and what differs from the "
+        "ledger. Nothing is changed.",
+    )
+    add_check(checking)
+    schema = verbs.add_parser(
+        "schema",
+        help="print the JSON Schema of duly.toml",
+        description="Print the JSON Schema of duly.toml, for editors.",
+    )
+    add_schema(schema)
+    for each in (listing, showing, planning, applying, checking):
         add_format(each)
         add_ledger(each)
 
@@ -72,6 +113,20 @@ def run(args: argparse.Namespace) -> int:
             return _show(args)
         case "plan":
             return run_plan(args)
+        case "pause":
+            return run_pause(args)
+        case "resume":
+            return run_resume(args)
+        case "scopes":
+            return jobs_scopes.run(args)
+        case "rename":
+            return jobs_rename.run(args)
+        case "retire":
+            return jobs_retire.run(args)
+        case "check":
+            return run_check(args)
+        case "schema":
+            return run_schema()
     return _apply(args)
 
 
@@ -80,19 +135,40 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
-    seen, now = store.read(jobs()), store.now()
-    show(args, "duly.jobs.v1", {}, "jobs", [_as_json(one) for one in seen], lambda: _list_in_words(seen, args, now))
+    found, now = store.read(jobs()), store.now()
+    seen = [one for one in found if args.all or one.lines[0].job.retired_at is None]
+    show(
+        args,
+        "duly.jobs.v1",
+        {},
+        "jobs",
+        [_as_json(one) for one in seen],
+        lambda: _list_in_words(seen, len(found) - len(seen), args, now),
+    )
     return codes.DONE
 
 
-def _list_in_words(seen: list[JobSeen], args: argparse.Namespace, now: int) -> str:
-    return table([_list_row(one, args, now) for one in seen]) if seen else "the ledger knows no job yet"
+def _list_in_words(seen: list[JobSeen], hidden: int, args: argparse.Namespace, now: int) -> str:
+    if not seen:
+        return f"every job was retired; --all shows {hidden}" if hidden else "the ledger knows no job yet"
+    return table([_list_row(one, args, now) for one in seen])
 
 
 def _list_row(seen: JobSeen, args: argparse.Namespace, now: int) -> list[str | Cell]:
     known = seen.lines[0]
     scopes = [k.line.scope for k in seen.lines if k.line is not None and k.line.scope]
     roster = "" if not scopes else f"{len(scopes)} scopes" if len(scopes) > 1 else "1 scope"
+    left = sum(k.line is not None and k.line.ends is not None and k.line.ends <= now for k in seen.lines)
+    if known.job.retired_at is not None:
+        zone = "UTC" if known.version is None else known.version.zone
+        at = when(known.job.retired_at, zone, time=args.time, now=now)
+        return [
+            known.job.name,
+            "" if known.version is None else known.version.words.partition(";")[0],
+            f"retired {at}",
+            roster,
+        ]
+    roster += f", {left} retired" if scopes and left else ""
     if known.version is None:
         return [known.job.name, "no schedule", "", roster]
     due = (
@@ -113,6 +189,8 @@ def _as_json(seen: JobSeen) -> dict[str, Json]:
         "grain": None if version is None else version.grain,
         "version": row.version,
         "next_due": iso(seen.next_due),
+        "retired": iso(row.retired_at),
+        "formerly": [*seen.former_names],
         "scopes": scopes,
         "roster": row.roster,
         "catch_up": row.catch_up,
@@ -137,7 +215,7 @@ def _span(micros: int | None) -> str | None:
 
 def _show(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
-    seen, now = store.read(job(args.job)), store.now()
+    seen, now = store.read(job(store.read(job_meant(args.job)))), store.now()
     if args.format == "table":
         print(_show_in_words(seen, args, now))
     elif args.format == "json":
@@ -166,6 +244,12 @@ def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
     if seen.next_due is not None and known.version is not None:
         facts.append(["next due", when(seen.next_due, known.version.zone, time=args.time, now=now)])
     facts += _policies(known.job)
+    facts += [["paused", pause_words(pause)] for pause in [pause_of(known, now)] if pause is not None]
+    if seen.former_names:
+        facts.insert(0, ["formerly", ", ".join(seen.former_names)])
+    if known.job.retired_at is not None:
+        zone = "UTC" if known.version is None else known.version.zone
+        facts.insert(0, ["retired", when(known.job.retired_at, zone, time=args.time, now=now)])
     if scopes:
         facts.append(["scopes", f"{', '.join(scopes)} ({known.job.roster})"])
     parts = [known.job.name, table(facts)]
@@ -207,10 +291,10 @@ def _version_row(version: Version, args: argparse.Namespace, now: int) -> list[s
 
 
 def _apply(args: argparse.Namespace) -> int:
-    schedule = given_schedule(args, "jobs apply", [args.job])
+    schedule = given_schedule(args, "jobs apply", [args.job]) or _configured_schedule(args.job)
     if schedule is None:
         raise Misuse(
-            "jobs apply: which schedule? Give it by flags, as `duly exec` takes them",
+            "jobs apply: which schedule? Give it by flags, as `duly exec` takes them, or in a configuration",
             next_step=f"duly jobs apply {args.job} --period daily --zone Europe/Paris --reason why --dry-run",
         )
     if not (args.reason or "").strip():
@@ -234,6 +318,12 @@ def _apply(args: argparse.Namespace) -> int:
             else "declare it so from now on, or nothing is run"
         )
     return codes.DONE
+
+
+def _configured_schedule(job: str) -> Schedule | None:
+    layers = configured()
+    entry = None if layers is None else layers.job(job)
+    return None if entry is None else entry.declaration.schedule
 
 
 def _applied_in_words(args: argparse.Namespace, schedule: Schedule, applied: Applied | None, now: int) -> str:

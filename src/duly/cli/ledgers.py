@@ -1,11 +1,17 @@
-"""Which ledger a command means: `--ledger`, else `$DULY_LEDGER`, else the one place that every call of this user shares."""
+"""Which ledger a command means: `--ledger`, else `$DULY_LEDGER`, else what `[ledger]` of the configuration says, else the one
+place that every call of this user shares.
+"""
 
 from __future__ import annotations
 
 import os
 
 from duly.errors import LedgerUnwritable, Misuse
+from duly.records import record, replace
+from duly.store import BUSY_SECONDS
 from duly.store.sqlite import SqliteStore, ledger_path
+from duly.times import SECOND
+from duly.work.whereabouts import files_of, working_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +19,7 @@ if TYPE_CHECKING:
 
     from duly.store.protocol import Store
     from duly.store.reader import RestingLedger
+    from duly.work.configuration import Layers
 
 
 def default_ledger_url(environ: Mapping[str, str], uid: int) -> str:
@@ -33,9 +40,62 @@ def default_ledger_url(environ: Mapping[str, str], uid: int) -> str:
     return f"sqlite:///{home}/.local/state/duly/ledger.db"
 
 
+@record
+class NamedLedger:
+    """A ledger by its URL or bare path, and who named it, where that was not the command line; empty, if nobody did."""
+
+    url: str
+    source: str = ""
+    busy_seconds: float = BUSY_SECONDS
+    unnamed: bool = False
+
+    def __repr__(self) -> str:
+        return f"<NamedLedger {shown(self.url)}>"
+
+    @property
+    def path(self) -> str:
+        """The file of a SQLite ledger. Raises `Misuse` for another kind, and says who named it."""
+        try:
+            return ledger_path(self.url)
+        except Misuse as e:
+            e.args = (self.said_of(str(e)),)
+            raise
+
+    def said_of(self, text: str) -> str:
+        """What is said of the ledger, with who named it."""
+        return f"{text} (named by {self.source})" if self.source else text
+
+
+def configured() -> Layers | None:
+    """The files that configure duly here; None where there is none, and then nothing is imported to read them."""
+    files = files_of(working_directory(), os.environ)
+    if not files:
+        return None
+    from duly.work.configuration import Layers
+
+    return Layers(files)
+
+
+def named_ledger(flag: str | None, layers: Layers | None = None) -> NamedLedger:
+    """The ledger that is meant. `layers` are the files that configure duly, where they are known already.
+
+    `--ledger` and `$DULY_LEDGER` stand for the whole table `[ledger]`, which is not read then.
+    """
+    if flag:
+        return NamedLedger(flag)
+    if named := os.environ.get("DULY_LEDGER"):
+        return NamedLedger(named, "$DULY_LEDGER")
+    layers = layers or configured()
+    entry = None if layers is None else layers.ledger()
+    busy = BUSY_SECONDS if entry is None or entry.busy_micros is None else entry.busy_micros / SECOND
+    if entry is not None and entry.names_one:
+        return NamedLedger(entry.url(os.environ), entry.source, busy)
+    return NamedLedger(default_ledger_url(os.environ, os.geteuid()), "", busy, unnamed=True)
+
+
 def url_of_ledger(flag: str | None) -> str:
-    """The URL, or the bare path, of the ledger that `--ledger`, or the environment, names."""
-    return flag or default_ledger_url(os.environ, os.geteuid())
+    """The URL, or the bare path, of the ledger that is meant."""
+    return named_ledger(flag).url
 
 
 def is_postgres(url: str) -> bool:
@@ -48,46 +108,53 @@ def shown(url: str) -> str:
     scheme, slashes, rest = url.partition("://")
     user, at, place = rest.rpartition("@")
     name, colon, _ = user.partition(":")
-    return f"{scheme}://{name}@{place}" if slashes and at and colon else url
+    url = f"{scheme}://{name}@{place}" if slashes and at and colon else url
+    before, question, query = url.partition("?")
+    kept = "&".join(part for part in query.split("&") if "password=" not in part)  # libpq takes it there too
+    return f"{before}?{kept}" if question and kept else before
 
 
 def path_of_ledger(flag: str | None) -> str:
-    """The file of the SQLite ledger that `--ledger`, or the environment, names. Raises `Misuse` for another kind."""
-    return ledger_path(url_of_ledger(flag))
+    """The file of the SQLite ledger that is meant. Raises `Misuse` for another kind."""
+    return named_ledger(flag).path
 
 
 def open_ledger(flag: str | None) -> Store:
     """Open a ledger that is there. Creates nothing: raises `NoLedger`."""
-    url = url_of_ledger(flag)
-    return _postgres(url, None) if is_postgres(url) else SqliteStore(ledger_path(url), create=False)
+    named = named_ledger(flag)
+    if is_postgres(named.url):
+        return _postgres(named)
+    return SqliteStore(named.path, create=False, busy_seconds=named.busy_seconds)
 
 
 def open_to_look(flag: str | None) -> Store | RestingLedger:
     """Open a ledger that is there for a view, which may be all that this user is allowed to. Raises `NoLedger`."""
-    url = url_of_ledger(flag)
-    if is_postgres(url):
-        return _postgres(url, None)
+    named = named_ledger(flag)
+    if is_postgres(named.url):
+        return _postgres(named)
     from duly.store.reader import open_to_read
 
-    return open_to_read(ledger_path(url))
+    return open_to_read(named.path)
 
 
-def open_or_make_ledger(flag: str | None, busy_seconds: float | None = None) -> Store:
+def open_or_make_ledger(flag: str | None, busy_seconds: float | None = None, layers: Layers | None = None) -> Store:
     """Open the ledger, making it where there is none. `busy_seconds`: how long to wait for a busy one.
 
     The folder of the ledger that nobody named is made too; that of a named one is not: a typo must not make a second one.
     The tables of a PostgreSQL ledger are never made by the way.
     """
-    url = url_of_ledger(flag)
-    if is_postgres(url):
-        return _postgres(url, busy_seconds)
-    path = ledger_path(url)
-    if not flag and not os.environ.get("DULY_LEDGER"):
+    named = named_ledger(flag, layers)
+    if busy_seconds is not None:
+        named = replace(named, busy_seconds=busy_seconds)
+    if is_postgres(named.url):
+        return _postgres(named)
+    path = named.path
+    if named.unnamed:
         _make_folder(os.path.dirname(path))
-    return SqliteStore(path) if busy_seconds is None else SqliteStore(path, busy_seconds=busy_seconds)
+    return SqliteStore(path, busy_seconds=named.busy_seconds)
 
 
-def _postgres(url: str, busy_seconds: float | None) -> Store:
+def _postgres(named: NamedLedger) -> Store:
     try:
         from duly.store.postgres import PostgresStore
     except ImportError as e:
@@ -95,7 +162,7 @@ def _postgres(url: str, busy_seconds: float | None) -> Store:
             "ledger: a PostgreSQL ledger needs psycopg, which is not installed",
             next_step="pip install 'duly[postgres]'",
         ) from e
-    return PostgresStore(url) if busy_seconds is None else PostgresStore(url, busy_seconds=busy_seconds)
+    return PostgresStore(named.url, busy_seconds=named.busy_seconds)
 
 
 def _make_folder(folder: str) -> None:

@@ -8,7 +8,7 @@ from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, add_scope, count_from_1, given_schedule
 from duly.cli.ledgers import open_to_look
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, note, show, table, when
-from duly.cli.runs_argument import scope_of
+from duly.cli.runs_argument import job_meant, scope_of
 from duly.errors import Misuse
 from duly.evidence.explain import length
 from duly.evidence.next import (
@@ -126,7 +126,8 @@ def _of_schedule(args: argparse.Namespace, schedule: Schedule) -> _Shown:
 
 
 async def _of_job(args: argparse.Namespace) -> _Shown:
-    known = await known_or_raise(args.job, await scope_of(args.job, args.scope))
+    job = await job_meant(args.job)
+    known = await known_or_raise(job, await scope_of(job, args.scope))
     instant = await ledger_now()
     spells = await spells_of_line(known)
     placed, more = _chosen(args, spells, args.range, instant, past=3 if args.n is None else 0)

@@ -55,7 +55,7 @@ def _apply(args: argparse.Namespace) -> str:
     """The command that does it, with the flags as they were typed."""
     from shlex import join
 
-    from duly.cli.schedule_flags import FLAGS
+    from duly.work.schedule_flags import FLAGS
 
     flags = [
         word for name in FLAGS for value in getattr(args, name.replace("-", "_")) or [] for word in (f"--{name}", value)

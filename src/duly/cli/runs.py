@@ -19,7 +19,7 @@ from duly.cli.output import (
     window_name,
     zone_of,
 )
-from duly.cli.runs_argument import addressed, check_known, echo, run_argument
+from duly.cli.runs_argument import addressed, echo, known_job, run_argument
 from duly.errors import Misuse, UnknownRun
 from duly.evidence.runs import Attempt, History, Told, history, runs
 from duly.evidence.verdict import Window, window_of
@@ -32,7 +32,7 @@ from duly.records import record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from duly.cli.output import Json
 
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace, job: str | None) -> int:
     store = open_to_look(args.ledger)
     if job is not None:
-        store.read(check_known(job, args.scope))
+        job = store.read(known_job(job, args.scope))
     now = store.now()
     found = store.read(runs(job, args.scope, state=args.state, limit=args.n))
     records = [as_json(window) for window in found]
@@ -130,7 +130,7 @@ def _show_one(args: argparse.Namespace, words: list[str]) -> int:
 
 
 def _attempt_as_json(seen: _Seen, attempt: Attempt) -> dict[str, Json]:
-    ended = attempt.ended
+    ended, request, progress = attempt.ended, seen.history.request_to(attempt), attempt.progress
     return {
         "key": str(seen.window.key),
         "revision": attempt.revision,
@@ -143,6 +143,13 @@ def _attempt_as_json(seen: _Seen, attempt: Attempt) -> dict[str, Json]:
         "owner": ended.owner,
         "trigger": ended.trigger,
         "error": ended.error,
+        "alive": attempt.alive,
+        "done": None if progress is None else progress.done,
+        "of": None if progress is None else progress.total,
+        "progress_at": None if progress is None else iso(progress.at),
+        "cancel_asked_at": None if request is None else iso(request.at),
+        "cancel_asked_by": None if request is None else request.by,
+        "cancel_became": None if request is None else attempt.became_of(request),
     }
 
 
@@ -183,7 +190,7 @@ def _one_in_words(seen: _Seen, args: argparse.Namespace) -> str:
         facts.append(["due", f"{at(window.due)}, {ago(window.due, now)}"])
     parts = [str(window.key), table(facts)]
     if seen.history.attempts:
-        parts += ["", "attempts", table([_attempt_row(attempt, at, now) for attempt in seen.history.attempts])]
+        parts += ["", "attempts", table([_attempt_row(seen, attempt, at) for attempt in seen.history.attempts])]
     if seen.history.events:
         parts += ["", "events", table([_event_row(told, at) for told in seen.history.events])]
     for text in seen.history.texts:
@@ -191,12 +198,31 @@ def _one_in_words(seen: _Seen, args: argparse.Namespace) -> str:
     return "\n".join(parts)
 
 
-def _attempt_row(attempt: Attempt, at: Callable[[int], str], now: int) -> list[str | Cell]:
-    ended = attempt.ended
+def _attempt_row(seen: _Seen, attempt: Attempt, at: Callable[[int], str]) -> list[str | Cell]:
+    ended, now = attempt.ended, seen.history.as_of
     number = f"{ended.number}" if attempt.revision == 1 else f"{ended.number} of revision {attempt.revision}"
     took = f"for {span((now if ended.ended_at is None else ended.ended_at) - ended.started_at)}"
     error = f": {ended.error}" if ended.error else ""
-    return [f"  {number}", f"{ended.outcome}{error}", at(ended.started_at), took, f"by {ended.owner}", ended.trigger]
+    return [
+        f"  {number}",
+        f"{ended.outcome}{error}",
+        at(ended.started_at),
+        took,
+        f"by {ended.owner}",
+        ended.trigger,
+        "; ".join(_beside(seen, attempt)),
+    ]
+
+
+def _beside(seen: _Seen, attempt: Attempt) -> Iterator[str]:
+    """What else is to be said of an attempt: how far it came, who asked it to stop, whether it may be alive."""
+    request, progress, now = seen.history.request_to(attempt), attempt.progress, seen.history.as_of
+    if progress is not None:
+        yield f"{progress.words}, {ago(progress.at, now)}"
+    if request is not None:
+        yield f"asked to stop {ago(request.at, now)} by {request.by}: {attempt.became_of(request)}"
+    if attempt.was_superseded:
+        yield attempt.pulse_words
 
 
 def _event_row(told: Told, at: Callable[[int], str]) -> list[str | Cell]:

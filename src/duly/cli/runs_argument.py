@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from duly.cli.output import note
 from duly.errors import KeyInvalid, Misuse, UnknownJob, UnknownScope
-from duly.ledger.address import Addressed, by_key, by_window, known_or_raise, scopes_of
+from duly.ledger.address import Addressed, by_key, by_window, current_name, known_or_raise, scopes_of
 from duly.records import record
 from duly.schedule.keys import RunKey, parse_key
 
@@ -43,10 +43,20 @@ def run_argument(words: Sequence[str | None], command: str) -> RunArgument:
 async def addressed(argument: RunArgument, scope: str | None) -> Addressed:
     """The run that is meant. Raises as `address.by_key` and `address.by_window`."""
     if argument.key is not None:
+        await job_meant(argument.key.job)
         if scope is not None and scope != argument.key.scope:
             raise KeyInvalid(f"scope: the key says {argument.key.scope!r}, --scope says {scope!r}; leave one out")
         return await by_key(argument.key)
-    return await by_window(argument.job, await scope_of(argument.job, scope), argument.window)
+    job = await job_meant(argument.job)
+    return await by_window(job, await scope_of(job, scope), argument.window)
+
+
+async def job_meant(name: str) -> str:
+    """The name that a job has now, said where a former one was written."""
+    now_named = await current_name(name)
+    if now_named != name:
+        note(f"{name} is named {now_named} now")
+    return now_named
 
 
 async def scope_of(job: str, scope: str | None) -> str:
@@ -66,10 +76,12 @@ async def scope_of(job: str, scope: str | None) -> str:
     return scopes[0]
 
 
-async def check_known(job: str, scope: str | None) -> None:
-    """Raise `UnknownJob` or `UnknownScope`: a slip of the pen must not look like a job without troubles."""
+async def known_job(job: str, scope: str | None) -> str:
+    """The job's name, as it is now. Raises `UnknownJob` or `UnknownScope`: a slip of the pen is no job without troubles."""
+    job = await job_meant(job)
     scopes = await scopes_of(job)
     await known_or_raise(job, scope if scope is not None else next(iter(scopes), ""))
+    return job
 
 
 def echo(found: Addressed) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
-from duly.cli.ledgers import open_to_look
+from duly.cli.ledgers import open_to_look, shown
 from duly.cli.output import (
     GLYPHS,
     Cell,
@@ -18,12 +18,13 @@ from duly.cli.output import (
     typed,
     window_name,
 )
-from duly.cli.runs_argument import check_known
+from duly.cli.runs_argument import known_job
 from duly.evidence import verdict
 from duly.evidence.grid import Grid, grid
-from duly.evidence.status import Status, Unopened, status, worked_by_next_poke
+from duly.evidence.status import Paused, Status, Unopened, status
 from duly.evidence.verdict import Window, grace_text
 from duly.evidence.words import ago, span
+from duly.ledger.records import pause_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
     if args.job is not None:
-        store.read(check_known(args.job, args.scope))
+        args.job = store.read(known_job(args.job, args.scope))
     if args.grid:
         return _show_grid(args, store)
     seen = store.read(status(args.job, args.scope))
@@ -67,9 +68,24 @@ def run(args: argparse.Namespace) -> int:
         },
         "running": [as_json(window) for window in seen.running],
         "waiting": [as_json(window) for window in seen.waiting],
+        "paused": [_paused_as_json(paused) for paused in seen.paused],
     }
     show(args, "duly.status.v1", facts, "needs", needs, lambda: _in_words(seen, args))
     return codes.DONE
+
+
+def _paused_as_json(paused: Paused) -> dict[str, Json]:
+    known, pause = paused.known, paused.pause
+    return {
+        "job": known.job.name,
+        "scope": "" if known.line is None else known.line.scope,
+        "since": iso(pause.since),
+        "until": iso(pause.until),
+        "by": pause.by,
+        "reason": pause.why,
+        "windows": paused.windows,
+        "windows_exact": not paused.more,
+    }
 
 
 def _unopened_as_json(unopened: Unopened) -> dict[str, Json]:
@@ -85,11 +101,17 @@ def _unopened_as_json(unopened: Unopened) -> dict[str, Json]:
 def _in_words(seen: Status, args: argparse.Namespace) -> str:
     rows = [_row(window, seen.as_of, args) for window in seen.needs]
     rows += [_unopened_row(unopened, seen.as_of, args) for unopened in seen.unopened]
-    running = seen.running if args.job else [window for window in seen.running if window.verdict.late]
+    rows += [_paused_row(paused, args) for paused in seen.paused]
+    running = seen.running if args.job else [window for window in seen.running if _is_noted(window)]
     rows += [_row(window, seen.as_of, args) for window in running]
     if args.job:
         rows += [_row(window, seen.as_of, args) for window in seen.waiting]
     return "\n".join(part for part in (_headline(seen), table(rows)) if part)
+
+
+def _is_noted(window: Window) -> bool:
+    """Whether a run that is being worked is worth a line: it is late, or a person waits for it to stop."""
+    return window.verdict.late or (window.row is not None and window.row.cancel_is_asked)
 
 
 def _headline(seen: Status) -> str:
@@ -131,14 +153,34 @@ def _what(window: Window, now: int) -> str:
     return said.note
 
 
+def _paused_row(paused: Paused, args: argparse.Namespace) -> list[str | Cell]:
+    from shlex import join
+
+    known = paused.known
+    assert known.line is not None
+    waiting = f"; {paused.windows}{'+' if paused.more else ''} windows wait" if paused.windows else ""
+    scope = ["--scope", known.line.scope] if known.line.scope else []
+    ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
+    step = join(["duly", "jobs", "resume", known.job.name, *scope, *ledger])
+    name = f"{known.line.scope}/{known.job.name}" if known.line.scope else known.job.name
+    return [glyph(verdict.DUE), name, "", f"{pause_words(paused.pause)}{waiting}", step]
+
+
+def _skipped_next(unopened: Unopened) -> str:
+    """What the catch-up policy makes of the windows before the newest."""
+    if unopened.skipped == 0:
+        return ""
+    some = "" if unopened.skipped >= len(unopened.windows) - 1 else f"; {unopened.skipped} of them are ones"
+    return f"{some} that the next poke will skip"
+
+
 def _unopened_row(unopened: Unopened, now: int, args: argparse.Namespace) -> list[str | Cell]:
     newest = unopened.windows[0]
     what = _what(newest, now)
     others = len(unopened.windows) - 1
     if others:
         more = "+" if unopened.more else ""
-        advice = worked_by_next_poke(unopened)
-        what += f", and {others}{more} before it{advice}"
+        what += f", and {others}{more} before it{_skipped_next(unopened)}"
     return [
         glyph(newest.verdict.word),
         line_name(newest),

@@ -39,14 +39,28 @@ def worst(answers: list[int]) -> int:
 
 
 async def newest_due(known: Known) -> Window | None:
-    """The newest window of a line that has come due and is owed, judged; before its first, the one that is coming."""
+    """The newest window of a line that has come due and is owed, judged; before its first, the one that is coming.
+
+    Of a line that has ended the last that was owed: the record of a retired scope is not made good by its retirement.
+    """
+    assert known.line is not None
     instant = await now()
     spells = await spells_of_line(known)
     # The newest in time, which a calendar may have made due before others.
-    newest = [(spell, next(spell.before(instant), None)) for spell in reversed(spells)]
+    by = known.line.owed_by(instant)
+    newest = [(spell, next(spell.before(by), None)) for spell in reversed(spells)]
     past = (Placed(spell, occurrence) for spell, occurrence in newest if occurrence is not None)
-    for placed in (past, placed_after(spells, instant)):
+    begins = max(instant, (known.line.starts or 0) - 1)
+    for placed in (past, placed_after(spells, begins)):
         for window in await windows_of_line(known, list(islice(placed, 1)), instant):
             if window.verdict.word != verdict.NOT_OWED:
                 return window
     return None
+
+
+def has_begun(known: Known, window: Window | None, instant: int) -> bool:
+    """Whether a line has anything to say yet, or ever had: not one that starts later, nor one that ended before. Pure."""
+    assert known.line is not None
+    if window is None:
+        return known.line.ends is None
+    return known.line.starts is None or known.line.starts <= instant

@@ -14,8 +14,9 @@ from duly.evidence.words import ago, span
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every, now, one
-from duly.ledger.owed import UNSETTLED_OF_LINE
-from duly.ledger.records import Run, Version
+from duly.ledger.cancel import ASKED
+from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next
+from duly.ledger.records import Run, Version, pause_of, pause_words
 from duly.ledger.register import schedule_of
 from duly.ledger.spells import VERSIONS_OF, placed_before, spells_of_line
 from duly.ledger.take import gone, look
@@ -40,6 +41,27 @@ select reason, at, by
 )
 
 
+LAST_END = Statement(
+    "last_end",
+    # Events of a job name its scope in their detail.
+    """
+select by, reason
+  from duly_event
+ where job = :job
+   and (kind = 'job_retired' or (kind = 'scope_retired' and substr(detail, 1, length(:named)) = :named))
+ order by id desc limit 1
+""",
+)
+
+
+@record
+class End:
+    """Who ended a line, and why."""
+
+    by: str
+    reason: str
+
+
 @record
 class SkippedRange:
     """Why, when and by whom a range of windows was skipped."""
@@ -53,16 +75,18 @@ class SkippedRange:
 class Explanation:
     """All that is needed to explain one window at an instant. `in_the_way`: the key of a run that must end first.
 
-    `newer` is the key of the newest window that is due, where a catch-up policy works only that one.
+    `dropped`: why the next poke will skip it, if it will; `newest` is the key of a newer window that is due.
     """
 
     as_of: int
     window: Window
     versions: list[Version]
     history: History
-    newer: str | None
+    dropped: str | None
+    newest: str | None
     in_the_way: str | None
     skipped: SkippedRange | None
+    end: End | None
 
 
 async def explain(addressed: Addressed) -> Explanation:
@@ -76,18 +100,26 @@ async def explain(addressed: Addressed) -> Explanation:
         window,
         await every(VERSIONS_OF, Version, job=known.job.id),
         await history(addressed),
-        await _newer(window, instant) if scheduled else None,
+        (await dropped_next(known, instant))(window.run),
+        await _newest(window, instant) if scheduled else None,
         await _in_the_way(window),
         await one(RANGE_OVER_WINDOW, SkippedRange, series=window.run.series, nominal=window.run.nominal),
+        await _end(window),
     )
 
 
-async def _newer(window: Window, instant: int) -> str | None:
-    known = window.known
-    if known.job.catch_up == "each" or window.due is None:
+async def _end(window: Window) -> End | None:
+    line = window.known.line
+    if line is None or window.verdict.note != verdict.AFTER_END:
         return None
-    newest = next(placed_before(await spells_of_line(known), instant), None)
-    if newest is None or newest.occurrence.due <= window.due:
+    return await one(LAST_END, End, job=window.known.job.id, named=f"{line.scope} at ")
+
+
+async def _newest(window: Window, instant: int) -> str | None:
+    known = window.known
+    by = instant if known.line is None else known.line.owed_by(instant)
+    newest = next(placed_before(await spells_of_line(known), by), None)
+    if newest is None or window.due is None or newest.occurrence.due <= window.due:
         return None
     (newer,) = await windows_of_line(known, [newest], instant)
     return str(newer.key)
@@ -199,28 +231,38 @@ def _of_history(told: Explanation, at: Callable[[int], str]) -> list[str]:
         if row.fence == 0 or row.opened_at < (row.first_started_at or 0) or row.revision > 1:
             which = f"Revision {row.revision} was" if several else "It was"
             happened.append((row.opened_at, 0, f"{which} opened at {at(row.opened_at)}."))
-    happened += [(a.ended.started_at, 1, _of_attempt(a, several, told.as_of, at)) for a in told.history.attempts]
+    happened += [(a.ended.started_at, 1, _of_attempt(told, a, several, at)) for a in told.history.attempts]
     happened += [(t.event.at, 2, _of_event(t, at)) for t in told.history.events]
     return [sentence for _, _, sentence in sorted(happened, key=lambda one: one[:2])]
 
 
-def _of_attempt(attempt: Attempt, several: bool, now_: int, at: Callable[[int], str]) -> str:
-    ended = attempt.ended
+def _of_attempt(told: Explanation, attempt: Attempt, several: bool, at: Callable[[int], str]) -> str:
+    ended, request = attempt.ended, told.history.request_to(attempt)
+    progress = attempt.progress
+    far = "" if progress is None else f" It said {ago(progress.at, told.as_of)} that it had done {progress.words}."
+    asked = "" if request is None else f" {request.by} asked it to stop: {attempt.became_of(request)}."
     which = f"Attempt {ended.number} of revision {attempt.revision}" if several else f"Attempt {ended.number}"
     began = f"{which} began at {at(ended.started_at)} (by {ended.owner}, started by {ended.trigger}, contract {ended.contract})"
     if ended.ended_at is None:
         doubt = f"; nobody knows how it ended: {ended.error}" if ended.outcome == states.UNKNOWN else ""
-        return f"{began} and has not reported an end{doubt}."
+        return f"{began} and has not reported an end{doubt}.{far}{asked}"
     how = {"lost": "was lost", "released": "gave the run back", "cancelled": "was cancelled"}.get(
         ended.outcome, ended.outcome
     )
     error = f": {ended.error}" if ended.error else ""
     # Nobody saw it end, and another host cannot be looked at.
-    late = " If it is alive after all, what it reports is refused." if ended.outcome == "lost" else ""
-    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}.{late}"
+    late = _LATE[attempt.alive] if attempt.was_superseded else ""
+    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}.{far}{asked}{late}"
 
+
+_LATE = {
+    True: " It was superseded, and its process is alive still: what it reports is refused.",
+    False: " It was superseded, and shows no pulse any more; what it reports after all is refused.",
+    None: " It was superseded, and may be alive: what it reports is refused.",
+}
 
 _DID = {
+    ASKED: "asked its attempt to stop",
     "unknown": "said that its outcome is unknown",
     "payload_refused": "was refused, with another payload than the first",
     "below_horizon": "was refused, for it lies below the horizon",
@@ -242,7 +284,7 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
     match said.word:
         case verdict.COMPLETE if row is not None:
             when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""
-            return [f"So it is complete{when}, and nothing will run it again."]
+            return [*_output(told, row), f"So it is complete{when}, and nothing will run it again."]
         case verdict.SKIPPED if row is None and told.skipped is not None:
             who = f"by {told.skipped.by or 'duly'} at {at(told.skipped.at)}"
             return [
@@ -254,6 +296,9 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.PRUNED:
             return ["It lies below the horizon: it was settled, its record was pruned, and it is never executed again."]
         case verdict.NOT_OWED:
+            if said.note == verdict.AFTER_END and line.ends is not None:
+                who = "" if told.end is None else f", by {told.end.by}: {told.end.reason}"
+                return [f"It is not owed: {said.note} at {at(line.ends)}{who}.", "So nothing runs it."]
             began = f" at {at(line.starts)}" if line.starts is not None else ""
             return [
                 f"It is not owed: {said.note}{began}.",
@@ -263,6 +308,10 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
             return ["So nothing is owed yet: a poke works it from its due time on."]
         case verdict.RUNNING if row is not None and row.lease_until is not None:
             late = f" It is late: its grace is {grace_text(window)}." if said.late else ""
+            if row.cancel_is_asked:
+                return [
+                    f"So it is running still, and may be alive; {_hears(told)}. Nothing tries again by itself.{late}"
+                ]
             return [
                 f"So it is running; its lease lasts until {at(row.lease_until)}, and nobody else may take it before.{late}"
             ]
@@ -275,18 +324,42 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
     return _of_owed(told, at)
 
 
+def _hears(told: Explanation) -> str:
+    """Whether an attempt that was asked to stop can have heard of that."""
+    beat = told.window.known.job.lease // 3
+    request = told.history.request_to(told.history.attempts[-1])
+    if request is not None and told.as_of - request.at > beat:
+        return "asked to stop, it has had time to hear of that, and has not ended"
+    return f"asked to stop, it hears of that with a heartbeat, within {span(beat)}"
+
+
+def _output(told: Explanation, row: Run) -> list[str]:
+    """Where the completing attempt left its output, if it said."""
+    texts = told.history.texts
+    return [
+        f"Its output: {text.body}."
+        for text in texts
+        if (text.revision, text.number, text.kind) == (row.revision, row.fence, "output")
+    ]
+
+
 def _of_owed(told: Explanation, at: Callable[[int], str]) -> list[str]:
     window, row = told.window, told.window.row
-    job, line = window.known.job, window.known.line
+    line = window.known.line
     grace = grace_text(window)
     said = [f"It is late: it has been due for longer than its grace, {grace}."] if window.verdict.late else []
     if row is None and line is not None and line.opened_until is not None:
         said.append(f"It has no row: of this job no window is open that ends after {at(line.opened_until)}.")
     if row is not None and row.retry_at is not None and row.retry_at > told.as_of:
         return [*said, f"So a poke takes it again from {at(row.retry_at)} on."]
-    if told.newer is not None and (row is None or row.asked_at is None):
-        policy = f"under catch-up {job.catch_up} only the newest is worked, {told.newer}"
-        return [*said, f"So the next poke skips it: {policy}."]
+    paused = pause_of(window.known, told.as_of)
+    if paused is not None:
+        return [*said, f"So nothing starts it: {window.key.job} is {pause_words(paused)}."]
+    if told.dropped is not None:
+        newest = (
+            f", {told.newest}" if told.newest is not None and told.dropped.endswith("a newer window was due") else ""
+        )
+        return [*said, f"So the next poke skips it: {told.dropped}{newest}."]
     if told.in_the_way is not None:
         return [*said, f"So it is owed, and waits for {told.in_the_way}."]
     return [*said, "So it is owed: the next poke works it."]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from duly.errors import UnknownJob
 from duly.evidence.verdict import lines
-from duly.ledger.ask import every
+from duly.ledger.ask import Statement, every
 from duly.ledger.records import Known, Version
 from duly.ledger.spells import VERSIONS_OF
 from duly.records import record
 
+FORMER_NAMES = Statement("former_names", "select name from duly_former_name where job = :job order by at, name")
+
 
 @record
 class JobSeen:
-    """A job with its lines, by scope, and its versions, the oldest first."""
+    """A job with its lines, by scope, its versions, the oldest first, and the names that it had before."""
 
     lines: list[Known]
     versions: list[Version]
+    former_names: list[str]
 
     @property
     def next_due(self) -> int | None:
@@ -29,7 +32,7 @@ async def jobs() -> list[JobSeen]:
     by_name: dict[str, list[Known]] = {}
     for known in await lines():
         by_name.setdefault(known.job.name, []).append(known)
-    return [JobSeen(found, await _versions(found)) for found in by_name.values()]
+    return [await _seen(found) for found in by_name.values()]
 
 
 async def job(name: str) -> JobSeen:
@@ -37,8 +40,9 @@ async def job(name: str) -> JobSeen:
     found = await lines(name)
     if not found:
         raise UnknownJob(f"the ledger knows no job {name!r}")
-    return JobSeen(found, await _versions(found))
+    return await _seen(found)
 
 
-async def _versions(found: list[Known]) -> list[Version]:
-    return await every(VERSIONS_OF, Version, job=found[0].job.id)
+async def _seen(found: list[Known]) -> JobSeen:
+    job = found[0].job.id
+    return JobSeen(found, await every(VERSIONS_OF, Version, job=job), await every(FORMER_NAMES, str, job=job))

@@ -86,7 +86,7 @@ async def plan(name: str, schedule: Schedule, wanted: Range | None = None) -> Pl
     if same_schedule(version, schedule):
         return Plan(instant, version, version.number, schedule, [], None, None, "same", [], [], False)
     in_force = spell_in_force(known[0])
-    spells = await every_spell_of(known[0])
+    spells = await every_spell_of(known[0].job)
     after = edited(spells, schedule, instant)
     refuse_same_name(after)
     seam = seam_of(in_force, instant).since

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from duly.evidence.verdict import Window, lines, window_of_row
+from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
-from duly.ledger.ask import Statement, every, now
+from duly.ledger.ask import Statement, alive, every, now
+from duly.ledger.cancel import ASKED, Request
 from duly.ledger.events import Event
+from duly.ledger.progress import Progress, progress_of
 from duly.ledger.records import LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId
 from duly.records import record
 from duly.schedule.keys import RunKey
@@ -68,10 +71,41 @@ select revision, number, kind, body
 
 @record
 class Attempt:
-    """One try, ended or current. Of a current one `ended_at` is None and the outcome is the run's state."""
+    """One try, ended or current. Of a current one `ended_at` is None and the outcome is the run's state.
+
+    `alive`: whether the process of one whose end nobody saw still shows a pulse; None where nobody can tell, or it is no
+    question. `progress` is how far it said that it was, unless it completed.
+    """
 
     revision: int
     ended: EndedAttempt
+    alive: bool | None = None
+    progress: Progress | None = None
+
+    @property
+    def was_superseded(self) -> bool:
+        """Whether it was declared lost: whatever it may still do, what it reports is refused."""
+        return self.ended.outcome == "lost"
+
+    @property
+    def pulse_words(self) -> str:
+        """Of one that was declared lost: what is known of its process."""
+        return {True: "superseded, still alive", False: "superseded, no pulse", None: "superseded, maybe alive"}[
+            self.alive
+        ]
+
+    def became_of(self, request: Request | None) -> str:
+        """What became of a request to stop it, in a few words; empty where there was none."""
+        if request is None:
+            return ""
+        return {
+            states.RUNNING: "has not ended yet",
+            states.UNKNOWN: "how it ended is not known",
+            "cancelled": "stopped",
+            "completed": "too late: it completed",
+            "failed": "failed by itself",
+            "lost": "vanished",
+        }.get(self.ended.outcome, self.ended.outcome)
 
 
 @record
@@ -103,6 +137,13 @@ class History:
     events: list[Told]
     texts: list[Text]
 
+    def request_to(self, attempt: Attempt) -> Request | None:
+        """Who asked an attempt to stop, if anybody did."""
+        for told in self.events:
+            if told.event.kind == ASKED and told.event.attempt_id == attempt.ended.attempt_id:
+                return Request(told.event.at, told.event.by, told.event.reason)
+        return None
+
 
 async def runs(
     name: str | None = None, scope: str | None = None, *, state: str | None = None, limit: int
@@ -125,11 +166,21 @@ async def history(addressed: Addressed) -> History:
     revisions = await every(REVISIONS, Run, **of)
     ended = await every(ATTEMPTS, lambda revision, *rest: Attempt(revision, EndedAttempt(*rest)), **of)
     current = [Attempt(row.revision, _current(row)) for row in revisions if row.state in ("running", "unknown")]
+    told = {row.attempt_id: await progress_of(row) for row in revisions}
+    attempts = [
+        Attempt(
+            attempt.revision,
+            attempt.ended,
+            await alive(attempt.ended.attempt_id) if attempt.was_superseded else None,
+            told.get(attempt.ended.attempt_id) if attempt.ended.outcome != "completed" else None,
+        )
+        for attempt in (*ended, *current)
+    ]
     return History(
         await now(),
         await key_of(RunId(run.series, run.nominal)),
         revisions,
-        sorted([*ended, *current], key=lambda attempt: (attempt.revision, attempt.ended.number)),
+        sorted(attempts, key=lambda attempt: (attempt.revision, attempt.ended.number)),
         await every(EVENTS, lambda revision, *rest: Told(revision, Event(*rest)), **of),
         await every(TEXTS, Text, **of),
     )

@@ -7,12 +7,12 @@ no row: it is computed from the schedule, from where the line's windows were las
 
 from __future__ import annotations
 
-from duly.evidence.verdict import DUE, MISSING, RUNNING, Window, lines, window_of_row, windows_of
+from duly.evidence.verdict import DUE, RUNNING, Window, lines, window_of_row, windows_of
 from duly.ledger.ask import Statement, every, now, one
-from duly.ledger.owed import UNSETTLED_OF_LINE, nothing_due_yet
-from duly.ledger.records import Known, Run
+from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next, nothing_due_yet
+from duly.ledger.records import Known, Pause, Run, pause_of
 from duly.ledger.spells import spell_in_force
-from duly.records import record
+from duly.records import record, replace
 from duly.times import DAY
 
 TYPE_CHECKING = False
@@ -38,10 +38,24 @@ select count(*)
 
 @record
 class Unopened:
-    """Windows of one line that came due and were never opened, the newest first; `more` if there are others before."""
+    """Windows of one line that came due and were never opened, the newest first; `more` if there are others before.
+
+    So many of them the next poke will skip.
+    """
 
     known: Known
     windows: list[Window]
+    more: bool
+    skipped: int
+
+
+@record
+class Paused:
+    """A line of which nothing is started, and by whose word; how many windows without a row wait, or more than that."""
+
+    known: Known
+    pause: Pause
+    windows: int
     more: bool
 
 
@@ -55,6 +69,7 @@ class Status:
     running: list[Window]
     waiting: list[Window]
     completed: int
+    paused: list[Paused]
 
     @property
     def periods_in_need(self) -> int:
@@ -72,15 +87,18 @@ async def status(name: str | None = None, scope: str | None = None) -> Status:
     instant = await now()
     seen: list[Window] = []
     unopened: list[Unopened] = []
+    paused: list[Paused] = []
     for known in await lines(name, scope):
         assert known.line is not None
         rows = await every(UNSETTLED_OF_LINE, Run, line=known.line.id)
         seen += [await window_of_row(known, row, instant) for row in rows]
         asleep = await never_opened(known, instant)
-        late = [window for window in asleep.windows if window.verdict.word == MISSING]
+        late = [window for window in asleep.windows if window.verdict.unattended]
         seen += [window for window in asleep.windows if window.verdict.word == DUE]
+        if (pause := pause_of(known, instant)) is not None:
+            paused.append(Paused(known, pause, len(asleep.windows), asleep.more))
         if late:
-            unopened.append(Unopened(known, late, asleep.more))
+            unopened.append(replace(asleep, windows=late))
     completed = await one(COMPLETED_SINCE, int, since=instant - DAY, name=name, scope=scope)
     needs = [window for window in seen if window.verdict.needs_a_person]
     running = [window for window in seen if window.verdict.word == RUNNING]
@@ -92,6 +110,7 @@ async def status(name: str | None = None, scope: str | None = None) -> Status:
         sorted(running, key=_order),
         sorted(waiting, key=_order),
         completed or 0,
+        paused,
     )
 
 
@@ -108,20 +127,16 @@ async def never_opened(known: Known, instant: int) -> Unopened:
     """The windows of a line that came due since its windows were last opened: nobody has poked since."""
     line = known.line
     if known.version is None or line is None or line.opened_until is None:
-        return Unopened(known, [], False)
+        return Unopened(known, [], False, 0)
     if nothing_due_yet(known, instant):
-        return Unopened(known, [], False)
+        return Unopened(known, [], False, 0)
     occurrences: list[Occurrence] = []
     # Of the versions before, an edit opened what had begun.
-    for occurrence in spell_in_force(known).before(instant):
+    for occurrence in spell_in_force(known).before(line.owed_by(instant)):
         if occurrence.end <= line.opened_until or len(occurrences) == LOOK_AT_MOST:
             break
         occurrences.append(occurrence)
     more = len(occurrences) == LOOK_AT_MOST
     absent = [window for window in await windows_of(known, occurrences, instant) if window.row is None]
-    return Unopened(known, absent, more)
-
-
-def worked_by_next_poke(unopened: Unopened) -> str:
-    """What the catch-up policy makes of several windows that were never opened: `each` works all, else only the newest."""
-    return "" if unopened.known.job.catch_up == "each" else " that the next poke will skip"
+    dropped = await dropped_next(known, instant)
+    return Unopened(known, absent, more, sum(dropped(window.run) is not None for window in absent))

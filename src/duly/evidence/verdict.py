@@ -8,10 +8,15 @@ whose holder is gone is judged as what the next poke will make of it.
 from __future__ import annotations
 
 from duly.errors import UnknownRun
+from duly.evidence.words import ago
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_in, key_of
 from duly.ledger.ask import Statement, every
 from duly.ledger.bounds import is_before_start, is_passed_over
+from duly.ledger.cancel import Request, request_of
+from duly.ledger.contracts import CANCELLED
+from duly.ledger.policy import grace_of
+from duly.ledger.progress import progress_of
 from duly.ledger.records import (
     JOB_COLUMNS,
     LEASES,
@@ -23,14 +28,16 @@ from duly.ledger.records import (
     Known,
     Run,
     RunId,
+    pause_of,
+    pause_words,
 )
 from duly.ledger.register import known_from_row
 from duly.ledger.spells import Placed, known_by
 from duly.ledger.take import ending_when_gone, gone
 from duly.ledger.windows import NO_TIME_LEFT
-from duly.records import record
+from duly.records import record, replace
 from duly.schedule.keys import RunKey
-from duly.times import HOUR, duration_text
+from duly.times import duration_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +56,12 @@ COMING = "coming"
 NOT_OWED = "not owed"
 PRUNED = "pruned"
 
+_HELD_BACK = (DUE, LATE, MISSING, RETRYING)
+
 WORDS = (COMPLETE, SKIPPED, RUNNING, UNKNOWN, FAILED, RETRYING, DUE, LATE, MISSING, COMING, NOT_OWED, PRUNED)
+
+AFTER_END = "after this line ended"
+UNDECLARED = "its scope is no longer declared"
 
 LINES = Statement(
     "lines",
@@ -134,25 +146,18 @@ class Window:
         return None if self.occurrence is None else (self.occurrence.start, self.occurrence.end)
 
 
-def grace_of(job: Job, bounds: tuple[int, int] | None) -> int:
-    """How long a window may be due before it is late, in microseconds: a tenth of the period, at most 1 h, if not set."""
-    if job.grace is not None:
-        return job.grace
-    return HOUR if bounds is None else min((bounds[1] - bounds[0]) // 10, HOUR)
-
-
-def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict:
-    """What to say of a run that has a row. Pure."""
+def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool, request: Request | None = None) -> Verdict:
+    """What to say of a run that has a row. Pure. `request` is a person's, to its newest attempt, to stop."""
     bounds = None if row.window_start is None or row.window_end is None else (row.window_start, row.window_end)
     grace = grace_of(job, bounds)
     late = row.due is not None and instant - row.due > grace
     # Since when a poke could have worked it: a person who asks for a retry today is not told that it is a week late.
     workable_since = max(row.due or 0, row.retry_at or 0, row.asked_at or 0)
     unattended = late and instant - workable_since > grace
-    cause = row.cause or ""
+    cause = _cause(row, request)
     match row.state:
         case states.COMPLETED:
-            return Verdict(COMPLETE)
+            return Verdict(COMPLETE, note="" if request is None else f"{request.by} asked it to stop, too late")
         case states.REPLACED:
             return Verdict(COMPLETE, note=f"reopened as revision {row.revision + 1}")
         case states.SKIPPED:
@@ -162,7 +167,8 @@ def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict
         case states.RUNNING if holder_gone:
             return _judge_gone(job, row, instant, late=late, unattended=unattended)
         case states.RUNNING:
-            return Verdict(RUNNING, late, f"attempt {row.fence} by {row.owner}")
+            asked = "" if request is None else f", asked to stop {_ago(request, instant)}, maybe alive"
+            return Verdict(RUNNING, late, f"attempt {row.fence} by {row.owner}{asked}")
         case states.FAILED if row.retry_at is None:
             return Verdict(FAILED, late, f"{_after_attempts(row)}{cause}", "retry")
         case states.FAILED:
@@ -173,10 +179,26 @@ def judge_row(job: Job, row: Run, instant: int, *, holder_gone: bool) -> Verdict
     return Verdict(LATE, late, note, "explain", unattended) if late else Verdict(DUE, note=note)
 
 
+def _cause(row: Run, request: Request | None) -> str:
+    """Why a run is what it is; and who asked its attempt to stop, whether or not that came of it."""
+    cause = row.cause or ""
+    if request is None or row.state not in (states.FAILED, states.UNKNOWN):
+        return cause
+    return f"cancelled by {request.by}" if cause == CANCELLED else f"{cause}; {request.by} had asked it to stop"
+
+
+def _ago(request: Request, instant: int) -> str:
+    return f"{ago(request.at, instant)} by {request.by}"
+
+
 def _judge_gone(job: Job, row: Run, instant: int, *, late: bool, unattended: bool) -> Verdict:
-    note = f"attempt {row.fence} vanished"
-    if ending_when_gone(row, instant).state == states.UNKNOWN:
+    asked = " was asked to stop and" if row.cancel_is_asked else ""
+    note = f"attempt {row.fence}{asked} vanished"
+    ending = ending_when_gone(row, instant)
+    if ending.state == states.UNKNOWN:
         return Verdict(UNKNOWN, late, f"{note}; what it did is not known", "resolve")
+    if not ending.retry:
+        return Verdict(FAILED, late, note, "retry")
     return Verdict(RETRYING, late, f"{note}; the next poke takes it again", "explain" if late else "", unattended)
 
 
@@ -195,17 +217,27 @@ def judge_absent(known: Known, occurrence: Occurrence, skipped: str | None, inst
         return Verdict(SKIPPED, note=occurrence.off)
     if occurrence.nominal < series.horizon:
         return Verdict(PRUNED, note="settled long ago; its record was pruned")
-    if occurrence.due > instant:
-        return Verdict(COMING)
     if is_before_start(known, occurrence):
         return Verdict(NOT_OWED, note="before this line began")
-    if line.ends is not None and occurrence.due >= line.ends:
-        return Verdict(NOT_OWED, note="after this line ended")
+    if not line.owes(occurrence.due):
+        return Verdict(NOT_OWED, note=AFTER_END)
+    if occurrence.due > instant:
+        return Verdict(COMING)
     if is_passed_over(known, occurrence):
         return Verdict(SKIPPED, note=NO_TIME_LEFT)
     if instant - occurrence.due <= grace_of(known.job, (occurrence.start, occurrence.end)):
         return Verdict(DUE, note="not yet started")
-    return Verdict(MISSING, late=True, note="never started", verb="explain", unattended=True)
+    never = "never started" if line.undeclared_at is None else f"never started; {UNDECLARED}"
+    return Verdict(MISSING, late=True, note=never, verb="explain", unattended=True)
+
+
+def under_pause(verdict: Verdict, known: Known, instant: int) -> Verdict:
+    """The verdict where a pause may hold the window back: it is as late, but who paused the job need not be told. Pure."""
+    paused = pause_of(known, instant)
+    if paused is None or verdict.word not in _HELD_BACK:
+        return verdict
+    note = "; ".join(filter(None, (verdict.note, pause_words(paused))))
+    return replace(verdict, note=note, verb="", unattended=False)
 
 
 def grace_text(window: Window) -> str:
@@ -221,10 +253,20 @@ async def lines(name: str | None = None, scope: str | None = None) -> list[Known
     return await every(LINES, known_from_row, name=name, scope=scope)
 
 
+async def line_zone(name: str) -> str:
+    """The zone of a job's schedule in force, for showing times; UTC without one."""
+    version = next((known.version for known in await lines(name)), None)
+    return "UTC" if version is None else version.zone
+
+
 async def window_of_row(known: Known, row: Run, instant: int, occurrence: Occurrence | None = None) -> Window:
     """The window of a run that has a row, judged."""
     holder_gone = row.state == states.RUNNING and await gone(row)
-    verdict = judge_row(known.job, row, instant, holder_gone=holder_gone)
+    verdict = judge_row(known.job, row, instant, holder_gone=holder_gone, request=await request_of(row))
+    verdict = under_pause(verdict, known, instant)
+    progress = await progress_of(row) if row.state in (states.RUNNING, states.FAILED, states.UNKNOWN) else None
+    if progress is not None:
+        verdict = replace(verdict, note=f"{verdict.note}; {progress.words}, {ago(progress.at, instant)}")
     return Window(known, await _key(known, row.id), row.id, occurrence, row, verdict)
 
 
@@ -245,7 +287,7 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
             windows.append(await window_of_row(known, row, instant, occurrence))
             continue
         skipped = next((why for first, beyond, why in ranges if first <= occurrence.nominal < beyond), None)
-        verdict = judge_absent(known, occurrence, skipped, instant)
+        verdict = under_pause(judge_absent(known, occurrence, skipped, instant), known, instant)
         run = RunId(series.id, occurrence.nominal)
         windows.append(Window(known, key_in(known, series, run), run, occurrence, None, verdict))
     return windows

@@ -10,7 +10,7 @@ from __future__ import annotations
 from duly.errors import KeyInvalid, TimeInvalid, UnknownJob, UnknownRun, UnknownScope, WindowInvalid
 from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.records import SERIES_COLUMNS, Known, Run, RunId, Series
-from duly.ledger.register import FIND_ADHOC, FIND_SERIES, find, scheduled
+from duly.ledger.register import FIND_ADHOC, FIND_SERIES, find, name_now, scheduled
 from duly.ledger.spells import find_nominal, known_by, place, spells_of, spells_of_line
 from duly.ledger.take import look, look_newest
 from duly.records import record
@@ -50,6 +50,19 @@ select l.scope
 """,
 )
 
+SCOPES_TO_WORK = Statement(
+    "scopes_to_work",
+    """
+select l.scope
+  from duly_line l
+  join duly_job j on j.id = l.job
+ where j.name = :name
+   and (l.ends is null or l.next_due is not null
+        or exists (select 1 from duly_series s join duly_run r on r.series = s.id where s.line = l.id and {unsettled}))
+ order by l.scope
+""",
+)
+
 
 @record
 class Addressed:
@@ -69,8 +82,22 @@ async def scopes_of(name: str) -> list[str]:
     return await every(SCOPES_OF, str, name=name)
 
 
+async def scopes_to_work(name: str) -> list[str]:
+    """The scopes of a job of which anything is owed, or may come to be; the empty one for a job never registered.
+
+    One that was retired and owes nothing any more is left out: a poke of all need not look at it for ever.
+    """
+    return await every(SCOPES_TO_WORK, str, name=name) or ([] if await scopes_of(name) else [""])
+
+
+async def current_name(name: str) -> str:
+    """The name that a job has now: its runs are found by its former names as well."""
+    return await name_now(name) or name
+
+
 async def known_or_raise(name: str, scope: str) -> Known:
     """What is known of a job and scope. Raises `UnknownJob` or `UnknownScope`, naming those there are."""
+    name = await current_name(name)
     known = await find(name, scope)
     if known is None:
         raise UnknownJob(f"the ledger knows no job {name!r}; `duly jobs list` shows those it knows")

@@ -116,9 +116,11 @@ async def now() -> int:
     return instant
 
 
-async def alive(attempt_id: bytes) -> bool:
-    """Whether the holder of a claim shows a pulse besides its lease (on one host: its file lock is held)."""
-    pulse: bool = await Ask("alive", None, {"attempt_id": attempt_id})
+async def alive(attempt_id: bytes) -> bool | None:
+    """Whether the holder of a claim shows a pulse besides its lease (on one host: its file lock is held). None: nobody can
+    tell, for it may be on another host; then the lease alone decides.
+    """
+    pulse: bool | None = await Ask("alive", None, {"attempt_id": attempt_id})
     return pulse
 
 

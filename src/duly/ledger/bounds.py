@@ -10,7 +10,7 @@ from __future__ import annotations
 from duly.ledger.ask import Statement, every, one
 from duly.ledger.records import Known, RunId, Series
 from duly.ledger.register import FIND_SERIES
-from duly.ledger.spells import Placed, spells_of_line, tiles_after
+from duly.ledger.spells import Placed, Spell, spells_of_line, tiles_after
 from duly.records import record, replace
 from duly.times import DAY, SECOND
 
@@ -98,6 +98,16 @@ class Coming:
     windows: list[Occurrence]
     dropped: list[Range]
     following: Occurrence | None
+
+
+@record
+class Beside:
+    """The windows before and after one by the rules of today, by name; and the names from first to last that lie near it."""
+
+    before: int
+    after: int
+    first: int
+    last: int
 
 
 # -- windows in order --------------------------------------------------------------------------------------------------
@@ -239,7 +249,7 @@ async def _stored(known: Known, placed: Placed) -> Row | None:
 
 async def cut(run: RunId, start: int, end: int) -> Bounds:
     """What is left of a time for a run between all other windows that are stored near it; empty if nothing is."""
-    near = 2 * (max(end - start, 0) + RULES_MAY_MOVE) // SECOND
+    near = _near(start, end)
     span = {"first": run.nominal - near, "last": run.nominal + near, "start": start, "end": end}
     for other in await every(OVERLAPPING, Bounds, series=run.series, nominal=run.nominal, **span):
         if other.start <= start:
@@ -247,6 +257,22 @@ async def cut(run: RunId, start: int, end: int) -> Bounds:
         else:
             end = min(end, other.start)  # what lies beyond the other falls to the window after this one
     return Bounds(start, max(start, end))
+
+
+def _near(start: int, end: int) -> int:
+    """How far from a window's name that of another may lie that was opened over its time, in nominals."""
+    return 2 * (max(end - start, 0) + RULES_MAY_MOVE) // SECOND
+
+
+def beside(spell: Spell, occurrence: Occurrence) -> Beside | None:
+    """What `chained` looks at for a window that lies well inside the spell in force; None where it is not plainly so. Pure."""
+    around = spell.ending_after(occurrence.start - 1)
+    before, same, after = next(around, None), next(around, None), next(around, None)
+    if before is None or same != occurrence or after is None or before.end != occurrence.start:
+        return None
+    near = _near(occurrence.start, occurrence.end)
+    names = before.nominal, occurrence.nominal - near, occurrence.nominal + near, after.nominal
+    return Beside(before.nominal, after.nominal, min(names), max(names))
 
 
 async def _stored_row(series: int, nominal: int) -> Row | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from duly.errors import ClaimLost
 from duly.ledger import states
 from duly.ledger.ask import Statement, count, do, one
-from duly.ledger.contracts import Ending
+from duly.ledger.contracts import CANCELLED, Ending
 from duly.ledger.events import tell
 from duly.ledger.records import Claim, RunId
-from duly.ledger.take import claim_parameters, look, run_parameters
+from duly.ledger.take import CANCEL_IS_ASKED, claim_parameters, look, run_parameters
 
 COMPLETE_IF_HELD = Statement(
     "complete_if_held",
@@ -28,9 +28,11 @@ update duly_run
 
 FAIL_IF_HELD = Statement(
     "fail_if_held",
+    # Whether or not the attempt has heard of it: what a person asked to stop is not retried by policy.
     """
 update duly_run
-   set state = {to}, failures = failures + :counted, retry_at = {now} + :retry_in, cause = :cause
+   set state = {to}, failures = failures + :counted, cause = :cause,
+       retry_at = case when cancel_number = fence then null else {now} + :retry_in end
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and attempt_id = :attempt_id and fence = :number
 """,
@@ -39,11 +41,13 @@ update duly_run
 
 RELEASE_IF_HELD = Statement(
     "release_if_held",
+    # What is given back is worked by the next poke: not so what a person asked to stop.
     """
 update duly_run
    set state = {to}, cause = :cause
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and attempt_id = :attempt_id and fence = :number
+   and coalesce(cancel_number, 0) < fence
 """,
     event="release",
 )
@@ -133,10 +137,11 @@ async def complete_or_raise(claim: Claim, *, output: str | None = None) -> None:
         await keep_text(claim.run, claim.number, "output", output)
 
 
-async def fail_or_raise(
-    claim: Claim, ending: Ending, *, retry_in: int | None, error: str, outcome: str = "failed"
-) -> None:
-    """End the attempt as failed; `retry_in` microseconds it may be taken again (None: it waits for a person)."""
+async def fail_or_raise(claim: Claim, ending: Ending, *, retry_in: int | None, error: str) -> int | None:
+    """End the attempt as failed; in `retry_in` microseconds it may be taken again (None: it waits for a person).
+
+    Answers what has come of that: of an attempt that a person asked to stop, the run waits for a person.
+    """
     await count(
         FAIL_IF_HELD,
         **claim_parameters(claim),
@@ -144,12 +149,23 @@ async def fail_or_raise(
         retry_in=retry_in,
         counted=1 if ending.counted else 0,
     )
-    await _record_end(claim, states.FAILED, outcome, error=error)
+    await _record_end(claim, states.FAILED, ending.outcome, error=error)
+    if retry_in is None:
+        return None
+    left = await look(claim.run)
+    return None if left is None or left.waits_for_a_person else retry_in
 
 
 async def release_or_raise(claim: Claim, cause: str) -> None:
-    """Give the run back untouched: nothing was done, and nothing counts against it."""
-    await count(RELEASE_IF_HELD, **claim_parameters(claim), cause=cause)
+    """Give the run back untouched: nothing was done, and nothing counts against it.
+
+    An attempt that a person asked to stop ends as cancelled instead.
+    """
+    held = claim_parameters(claim)
+    if not await count(RELEASE_IF_HELD, **held, cause=cause) and await one(CANCEL_IS_ASKED, int, **held) is not None:
+        ending = Ending(states.FAILED, CANCELLED, counted=False, outcome="cancelled")
+        await fail_or_raise(claim, ending, retry_in=None, error=cause)
+        return
     await _record_end(claim, states.OPEN, "released", error=cause)
 
 

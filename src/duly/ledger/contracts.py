@@ -15,6 +15,7 @@ EXTERNAL = "external"
 CONTRACTS = (TRANSACTIONAL, IDEMPOTENT, EXTERNAL)
 
 EXIT_UNKNOWN = 80  # a child's own word for "outcome unknown"
+CANCELLED = "cancelled"  # the cause of an end that a person asked for
 
 
 @record
@@ -30,12 +31,16 @@ class Terms:
 
 @record
 class Ending:
-    """What a run becomes. `retry`: taken again by policy (None: it waits for a person); `counted` against `retries`."""
+    """What a run becomes. `retry`: taken again by policy (None: it waits for a person); `counted` against `retries`.
+
+    `outcome` is the attempt's, where it ends with that.
+    """
 
     state: str
     cause: str
     retry: bool = False
     counted: bool = True
+    outcome: str = "failed"
 
 
 def after_vanishing(terms: Terms, *, elapsed: int, cause: str) -> Ending:
@@ -43,6 +48,19 @@ def after_vanishing(terms: Terms, *, elapsed: int, cause: str) -> Ending:
     if terms.contract == TRANSACTIONAL or (terms.contract == IDEMPOTENT and _remembered(terms, elapsed)):
         return Ending(states.FAILED, cause, retry=True, counted=False)
     return Ending(states.UNKNOWN, cause)
+
+
+def after_cancel(terms: Terms, *, elapsed: int, code: int | None = None) -> Ending:
+    """What a run becomes when its attempt ended because a person asked it to stop: what it would be had the attempt vanished,
+    but never retried by policy.
+
+    `code` is a command's exit code. One that is declared clean proves that nothing happened; one of 0 proves nothing, for
+    many programs end so when they are told to.
+    """
+    ending = after_vanishing(terms, elapsed=elapsed, cause=CANCELLED)
+    if code == EXIT_UNKNOWN or (ending.state == states.UNKNOWN and code not in terms.clean_exits):
+        return Ending(states.UNKNOWN, CANCELLED)
+    return Ending(states.FAILED, CANCELLED, counted=False, outcome="cancelled")
 
 
 def after_exit(terms: Terms, code: int, *, elapsed: int, failures: int) -> Ending:

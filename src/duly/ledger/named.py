@@ -9,7 +9,7 @@ from __future__ import annotations
 from duly.errors import KeyInvalid, Misuse, Refused, ScheduleError, UnknownRun, WindowInvalid
 from duly.ledger.address import by_key, find_revision, key_of, other_series, refuse_off_grid, window_in
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
-from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refusal_of, series_of
+from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refused, series_of
 from duly.ledger.spells import find_nominal, known_by, spells_of
 from duly.ledger.take import answer_first, take
 from duly.records import record
@@ -64,7 +64,7 @@ def words_of(key: RunKey) -> str:
 async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> Named | Refused | Misuse | None:
     """What a plain look can say of a named window: complete, or held. None where a claim has to be tried."""
     known = await find(declared.job, declared.scope)
-    refusal = await refusal_of(known, declared)
+    refusal = await refused(known, declared)
     if refusal is not None:
         return refusal
     if known is None or not is_complete(known, declared):

@@ -32,6 +32,8 @@ from duly.ledger.take import (
     gone,
     look,
     payload_differs,
+    refusal_when_gone,
+    retired,
     run_parameters,
     skipped_by_range,
 )
@@ -53,6 +55,7 @@ update duly_run
        retry_at = null, cause = null
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and fence = :seen_fence
+   and (state <> 'running' or coalesce(cancel_number, 0) < fence)
 """,
     event="once",
 )
@@ -88,6 +91,9 @@ async def _once(
             raise BelowHorizon
         if (reason := await skipped_by_range(run.series, run.nominal)) is not None:
             raise RunSkipped(f"this window was skipped ({reason}); `duly unskip` it to run it")
+        ended = retired(known, await now() if occurrence is None else occurrence.due)
+        if ended is not None:
+            raise ended
     elif await _complete_or_refuse(seen, claimer):
         return False
     else:
@@ -145,8 +151,9 @@ async def _complete_or_refuse(seen: Run, claimer: Claimer) -> bool:
         case states.RUNNING:
             if not await gone(seen):
                 raise RunBusy
-            if ending_when_gone(seen, await now()).state == states.UNKNOWN:
-                raise OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
+            ending = ending_when_gone(seen, await now())
+            if not ending.retry:
+                raise refusal_when_gone(seen, ending)
     if not states.allowed("once", seen.state):
         raise NotAllowed
     return False

@@ -11,7 +11,8 @@ from duly.ledger import states
 from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.events import tell
-from duly.ledger.owed import Owed, is_of, owed
+from duly.ledger.owed import Owed, next_of_backlog, owed
+from duly.ledger.policy import is_of
 from duly.ledger.records import (
     AlreadyCompleted,
     Busy,
@@ -19,10 +20,12 @@ from duly.ledger.records import (
     Claimer,
     Known,
     NotDue,
+    Pause,
     Run,
     RunId,
+    pause_of,
 )
-from duly.ledger.register import Declaration, declare, find, is_complete, refusal_of
+from duly.ledger.register import Declaration, declare, find, find_again, is_complete, refusal_of, refused
 from duly.ledger.spells import find_nominal, known_of, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
@@ -44,12 +47,16 @@ values (:series, :first, :beyond, :reason, {now}, :by)
 
 @record
 class Idle:
-    """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it."""
+    """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it.
+
+    While the job is paused nothing is worked, and nothing stands in the way of anything.
+    """
 
     known: Known | None
     standing: Run | None
     next_due: int | None
     writes: bool = False  # there is something to claim or to record: a look cannot settle this poke
+    paused: Pause | None = None
 
 
 @record
@@ -69,13 +76,20 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     No lock, no commit: this is all that a duplicate costs.
     """
     known = await find(declared.job, declared.scope)
-    refusal = await refusal_of(known, declared)
+    refusal = await refused(known, declared)
     if refusal is not None:
         return refusal
     if known is None or not is_complete(known, declared):
         return Idle(known, None, None, writes=True)
     instant = await now()
-    due = await owed(known, as_of=instant if as_of is None else as_of)
+    paused = pause_of(known, instant)
+    if paused is not None:
+        return Idle(known, None, None, paused=paused)
+    as_of = instant if as_of is None else as_of
+    if await next_of_backlog(known, as_of, tried) is not None:
+        holder = await _holder_in_the_way(known)
+        return Idle(known, holder, _next_due(known), writes=holder is None)
+    due = await owed(known, as_of=as_of)
     workable = [run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(run, instant)]
     if not workable and not due.changes_the_ledger:
         return Idle(known, _standing(known, due.rows, due), due.next_due)
@@ -140,7 +154,18 @@ async def claim_next(
     if refusal is not None:
         return refusal
     instant = await now()
-    known, due = await open_owed(known, instant if as_of is None else as_of, declared.by)
+    paused = pause_of(known, instant)
+    if paused is not None:
+        return Idle(known, None, None, paused=paused)
+    as_of = instant if as_of is None else as_of
+    backlog = await next_of_backlog(known, as_of, tried)
+    if backlog is not None:
+        answer = await take_row(known, backlog, claimer, heed_retry_time=True)
+        if isinstance(answer, Claim):
+            return Taken(known, await key_of(backlog.id), answer, answer.row or backlog, _next_due(known))
+        if isinstance(answer, Busy):
+            return Idle(known, await look(answer.run), _next_due(known))
+    known, due = await open_owed(known, as_of, declared.by)
     rows = sorted(
         [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
         key=lambda run: (run.due or 0, run.series, run.nominal),
@@ -148,7 +173,7 @@ async def claim_next(
     for run in _in_order(known, rows):
         if run.id in tried or not await _workable(run, instant):
             continue
-        if run.state == states.RUNNING and ending_when_gone(run, instant).state == states.UNKNOWN:
+        if run.state == states.RUNNING and not ending_when_gone(run, instant).retry:
             await end_gone(run)
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
@@ -171,10 +196,14 @@ async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Ta
     occurrence = find_nominal(await spells_of(known), run.nominal) if seen is None else None
     assert known.series is not None
     answer = await take(known, known.series, occurrence, run, seen, claimer, heed_retry_time=True)
-    next_due = None if known.line is None else known.line.next_due
+    next_due = _next_due(known)
     if isinstance(answer, Claim):
         return Taken(known, await key_of(run), answer, answer.row or await seen_of(run), next_due)
     return answer if isinstance(answer, (Refused, Misuse)) else Idle(known, await look(run), next_due)
+
+
+def _next_due(known: Known) -> int | None:
+    return None if known.line is None else known.line.next_due
 
 
 def _id(known: Known, occurrence: Occurrence) -> RunId:
@@ -194,9 +223,7 @@ async def _held(known: Known) -> Known:
     """Hold the line; what is known of the job as it is now."""
     assert known.line is not None
     await hold_line(known)
-    found = await find(known.job.name, known.line.scope)
-    assert found is not None  # jobs and lines are never deleted
-    return found
+    return await find_again(known.job.name, known.line.scope)
 
 
 async def open_owed(known: Known, as_of: int, by: str) -> tuple[Known, Owed]:
@@ -214,12 +241,18 @@ async def _write_down(known: Known, due: Owed, by: str) -> None:
     """Record what the policy decided: windows opened, rows skipped, a range where there are none."""
     assert known.line is not None
     assert known.series is not None
-    cause = f"catch-up {known.job.catch_up}: a newer window was due"
-    for run in due.dropped_rows:
-        if await count(SKIP_IF_FREE, **run_parameters(run.id), cause=cause):
-            await tell("skipped", run=run.id, by=by, detail=cause)
+    for each in due.dropped_rows:
+        if await count(SKIP_IF_FREE, **run_parameters(each.run.id), cause=each.cause):
+            await tell("skipped", run=each.run.id, by=by, detail=each.cause)
     for span in due.dropped:
-        await count(SKIP_RANGE, series=known.series.id, first=span.first, beyond=span.beyond, reason=cause, by=by)
+        await count(
+            SKIP_RANGE,
+            series=known.series.id,
+            first=span.range.first,
+            beyond=span.range.beyond,
+            reason=span.cause,
+            by=by,
+        )
     for occurrence in due.fresh:
         await open_to_work(known, _id(known, occurrence), occurrence, by)
     if (due.opened_until, due.next_due) != (known.line.opened_until, known.line.next_due):

@@ -8,28 +8,18 @@ after it and have come due, and the runs that are unsettled, less what the polic
 
 from __future__ import annotations
 
-from itertools import takewhile
-
-from duly.ledger import states
-from duly.ledger.ask import Statement, every, one
-from duly.ledger.bounds import RULES_MAY_MOVE, Coming, Range, open_in_order, passed_over
-from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Line, Run, RunId, Series
-from duly.ledger.spells import SERIES_OF_LINE, Spell, spell_in_force
+from duly.ledger.ask import Statement, every
+from duly.ledger.bounds import RULES_MAY_MOVE, open_in_order
+from duly.ledger.policy import DroppedRange, DroppedRun, admit
+from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Run, RunId
+from duly.ledger.spells import spell_in_force
 from duly.ledger.windows import has_moved, is_sealed
 from duly.records import record
 from duly.schedule.occurrence import Occurrence
-from duly.times import DAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-# How many windows one transaction opens at most: a year of five-minute windows must not hold the writer for a second.
-OPEN_AT_ONCE = 2_000
-
-# How far back the newest window that is worked is looked for: a calendar has a business day within 400 days, but a line
-# may have all its fires on days off.
-LONGEST_HOLIDAY = 410 * DAY
+    from collections.abc import Callable
 
 UNSETTLED_OF_LINE = Statement(
     "unsettled_of_line",
@@ -43,18 +33,23 @@ select {RUN_COLUMNS}
 """,
 )
 
-NEWEST_DUE = Statement(
-    "newest_due",
-    # The last of the newest names: where clocks are set back a name may come due after one that is higher.
-    """
-select nominal, due
-  from (select nominal, due
-          from duly_run
-         where series = :series and due <= :as_of and window_start is not null and state <> 'skipped'
-         order by nominal desc limit 200) newest
- order by due desc limit 1
+
+WORKABLE_OF_LINE = Statement(
+    "workable_of_line",
+    f"""
+select {RUN_COLUMNS}
+  from duly_series s
+  join duly_run r on r.series = s.id
+  {LEASES}
+ where s.line = :line and {{unsettled}} and r.due <= :as_of
+   and (r.state = 'open' or (r.state = 'failed' and r.retry_at <= {{now}}))
+ order by r.due, r.series, r.nominal
+ limit :most
 """,
 )
+
+# Of so many runs that were tried already the oldest one that was not is looked for among those that can be worked.
+_TRIED_AT_MOST = 50
 
 
 @record
@@ -66,8 +61,8 @@ class Owed:
 
     rows: list[Run]
     fresh: list[Occurrence]
-    dropped_rows: list[Run]
-    dropped: list[Range]  # windows without a row that are dropped
+    dropped_rows: list[DroppedRun]
+    dropped: list[DroppedRange]
     opened_until: int
     next_due: int | None
     moved: list[Run]  # opened ahead of time, not sealed yet, and the zone's rules mean something else now
@@ -92,16 +87,44 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     assert series is not None
     assert line.opened_until is not None  # it was seen under its schedule
     moved = [run for run in open_ones if not is_sealed(run, as_of) and await has_moved(run)]
-    coming = _come_due(spell, line, series, known.job.catch_up, as_of)
-    opening = await open_in_order(series, line.opened_until, coming)
-    next_due = None if coming.following is None else coming.following.due
+    admitted = await admit(known, spell, unsettled, as_of)
+    opening = await open_in_order(series, line.opened_until, admitted.coming)
+    following = admitted.coming.following
+    next_due = None if following is None else following.due
     more = next_due is not None and next_due <= as_of
-    newest = await _newest(known, spell, series, as_of)
-    kept, dropped = unsettled, []
-    if known.job.catch_up != "each":
-        kept = [run for run in unsettled if _stays_owed(run) or is_of(run, newest)]
-        dropped = [run for run in unsettled if run not in kept]
-    return Owed(kept, opening.fresh, dropped, coming.dropped, opening.until, next_due, moved, more, newest)
+    dropped_rows, dropped = admitted.dropped_rows, admitted.dropped
+    return Owed(
+        admitted.rows, opening.fresh, dropped_rows, dropped, opening.until, next_due, moved, more, admitted.newest
+    )
+
+
+async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> Run | None:
+    """The oldest run with a row that can be worked, where nothing that came due since can change that; None: look at all.
+
+    Where each window is worked, the rows that there are come before the windows that have none. So who catches up need not
+    look at all that is left for each run.
+    """
+    if known.job.catch_up != "each" or known.job.ordered or len(tried) > _TRIED_AT_MOST:
+        return None
+    assert known.line is not None
+    found = await every(WORKABLE_OF_LINE, Run, line=known.line.id, as_of=as_of, most=len(tried) + 1)
+    return next((run for run in found if run.id not in tried), None)
+
+
+async def dropped_next(known: Known, as_of: int) -> Callable[[RunId], str | None]:
+    """Why the next poke will skip a run of the line that is due, by its identity; None where it will not."""
+    assert known.line is not None
+    if known.version is None or known.series is None or known.line.opened_until is None:
+        return lambda run: None
+    series, due = known.series.id, await owed(known, as_of=as_of)
+    by_run = {each.run.id: each.cause for each in due.dropped_rows}
+
+    def cause_of(run: RunId) -> str | None:
+        spans = due.dropped if run.series == series and run.revision == 1 else []
+        inside = (each.cause for each in spans if each.range.first <= run.nominal < each.range.beyond)
+        return by_run.get(run) or next(inside, None)
+
+    return cause_of
 
 
 def nothing_due_yet(known: Known, as_of: int) -> bool:
@@ -118,107 +141,3 @@ def nothing_due_yet(known: Known, as_of: int) -> bool:
 
 def _due_by(run: Run, as_of: int) -> bool:
     return run.due is not None and run.due <= as_of
-
-
-def _stays_owed(run: Run) -> bool:
-    """Runs that no catch-up policy drops: being worked, waiting for a person or for word, or asked for by a person."""
-    return run.state in (states.RUNNING, states.UNKNOWN) or run.waits_for_a_person or run.asked_at is not None
-
-
-def is_of(run: Run, window: RunId | None) -> bool:
-    """Whether a run is of this window, whichever revision. Pure."""
-    return window is not None and (run.series, run.nominal) == (window.series, window.nominal)
-
-
-async def _newest(known: Known, spell: Spell, series: Series, as_of: int) -> RunId | None:
-    """The newest window that is due and has a time of its own: of the version in force, else the newest that has a row.
-
-    In whichever series: where the zone or grain has changed, the last window of before may come due after the first ones.
-    """
-    assert known.line is not None
-    recent = takewhile(lambda o: o.due > as_of - LONGEST_HOLIDAY, spell.before(as_of))
-    newest = next((o for o in recent if not o.off), None)
-    found: list[tuple[int, RunId]] = []
-    if newest is not None and not await passed_over(known, newest):
-        found.append((newest.due, RunId(series.id, newest.nominal)))
-        if known.job.version == 1:
-            return found[0][1]
-    for each in await every(SERIES_OF_LINE, Series, line=known.line.id):
-        if found and each.id == series.id:
-            continue
-        row = await one(NEWEST_DUE, lambda nominal, due: (due, nominal), series=each.id, as_of=as_of)
-        if row is not None:
-            found.append((row[0], RunId(each.id, row[1])))
-    return max(found, key=lambda one: one[0])[1] if found else None
-
-
-def _come_due(spell: Spell, line: Line, series: Series, policy: str, as_of: int) -> Coming:
-    """The windows that have come due since the line's windows were opened, as far as the policy keeps them. Pure."""
-    assert line.opened_until is not None
-    admitted = (o for o in _until_end(line, spell.ending_after(line.opened_until)) if o.nominal >= series.horizon)
-    first = next(admitted, None)
-    if first is None or first.due > as_of:
-        return Coming([], [], first)
-    if policy == "each":
-        come = [first]
-        for occurrence in admitted:
-            if occurrence.due > as_of or len(come) == OPEN_AT_ONCE:
-                return Coming(come, [], occurrence)
-            come.append(occurrence)
-        return Coming(come, [], None)
-    by = as_of if line.ends is None else min(as_of, line.ends - 1)
-    kept = newest_to_work(spell.before(by), line.opened_until)
-    following = next(_until_end(line, spell.ending_after(kept[-1].end)), None)
-    if kept[0].start <= first.start:
-        return Coming(kept, [], following)
-    before = next(o for o in spell.before(kept[0].due) if o.end <= kept[0].start)
-    return Coming([before, *kept], dropped_ranges(spell, first, kept[0]), following)
-
-
-def _until_end(line: Line, occurrences: Iterator[Occurrence]) -> Iterator[Occurrence]:
-    return takewhile(lambda o: line.ends is None or o.due < line.ends, occurrences)
-
-
-def newest_to_work(newest_first: Iterator[Occurrence], since: int) -> list[Occurrence]:
-    """The newest window ending after `since` that is no day off, with the days off after it; those alone if all are off.
-
-    Days off are skipped for a reason of their own, one by one. Looks no further back than `since`. Pure.
-    """
-    kept: list[Occurrence] = []
-    for occurrence in newest_first:
-        if occurrence.end <= since:
-            break
-        kept.append(occurrence)
-        if not occurrence.off:
-            break
-    return kept[::-1]
-
-
-def dropped_ranges(spell: Spell, first: Occurrence, newest: Occurrence) -> list[Range]:
-    """Ranges of nominals over the windows from `first` on and before `newest`, and over no other. Pure.
-
-    In the night on which clocks go back the order of windows in time is not the order of their nominals, and a range from
-    01:15 to 02:45 would speak for 02:00~2, which has not come yet. So ranges are cut at every nominal of a window near
-    their ends that is not dropped.
-    """
-    near = 2 * DAY
-    beginning = [first, *_windows_between(spell, first.end, min(first.end + near, newest.start))]
-    ending = _windows_between(spell, max(beginning[-1].end, newest.start - near), newest.start)
-    dropped = sorted(o.nominal for o in (*beginning, *ending))
-    others = [
-        *_windows_between(spell, first.start - near, first.start),
-        newest,
-        *_windows_between(spell, newest.end, newest.end + near),
-    ]
-    kept = sorted(o.nominal for o in others)
-    ranges: list[Range] = []
-    for nominal in dropped:
-        beyond = next((other for other in kept if other > nominal), nominal + 1)
-        if ranges and ranges[-1].beyond == beyond:
-            continue  # no window that is kept lies between it and the one before
-        ranges.append(Range(nominal, beyond))
-    return ranges
-
-
-def _windows_between(spell: Spell, ends_after: int, starts_before: int) -> list[Occurrence]:
-    return list(takewhile(lambda o: o.start < starts_before, spell.ending_after(ends_after)))

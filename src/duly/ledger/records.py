@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from duly.ledger import states
 from duly.records import record
+from duly.times import instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Job:
 
     id: int
     name: str
+    first_name: str
     catch_up: str
     contract: str
     remembers: int | None
@@ -40,12 +42,18 @@ class Job:
     owner: str
     roster: str
     version: int | None
+    retired_at: int | None
     edition: int
+    paused_at: int | None = None
+    paused_until: int | None = None
+    paused_by: str | None = None
+    paused_why: str | None = None
 
 
-JOB_COLUMNS = """j.id, j.name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
-       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.edition"""
-JOB_WIDTH = 18
+JOB_COLUMNS = """j.id, j.name, j.first_name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
+       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.retired_at,
+       j.edition, j.paused_at, j.paused_until, j.paused_by, j.paused_why"""
+JOB_WIDTH = 24
 
 
 @record
@@ -76,17 +84,25 @@ VERSION_WIDTH = 15
 
 @record
 class Line:
-    """A job with a scope: one row of the roster. Instants are in microseconds."""
+    """A job with a scope: one row of the roster. Instants are in microseconds.
+
+    Nothing due before `starts`, or at or after `ends`, is owed.
+    """
 
     id: int
     scope: str
     starts: int | None
     ends: int | None
+    undeclared_at: int | None
     opened_until: int | None
     next_due: int | None
     holder_series: int | None
     holder_nominal: int | None
     holder_revision: int | None
+    paused_at: int | None = None
+    paused_until: int | None = None
+    paused_by: str | None = None
+    paused_why: str | None = None
 
     @property
     def holder(self) -> RunId | None:
@@ -95,10 +111,18 @@ class Line:
             return None
         return RunId(self.holder_series, self.holder_nominal, self.holder_revision)
 
+    def owes(self, due: int) -> bool:
+        """Whether what is due then comes before the line's end."""
+        return self.ends is None or due < self.ends
 
-LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.opened_until, l.next_due,
-       l.holder_series, l.holder_nominal, l.holder_revision"""
-LINE_WIDTH = 9
+    def owed_by(self, instant: int) -> int:
+        """The last instant, up to this one, at which something may have come due of the line."""
+        return instant if self.ends is None else min(instant, self.ends - 1)
+
+
+LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.undeclared_at, l.opened_until, l.next_due,
+       l.holder_series, l.holder_nominal, l.holder_revision, l.paused_at, l.paused_until, l.paused_by, l.paused_why"""
+LINE_WIDTH = 14
 
 
 @record
@@ -126,6 +150,38 @@ class Known:
     version: Version | None
     line: Line | None
     series: Series | None
+
+
+@record
+class Pause:
+    """No run of a job or a line is started from `since` on, and before `until` if that is given."""
+
+    since: int
+    until: int | None
+    by: str
+    why: str
+
+    def covers(self, instant: int) -> bool:
+        """Whether it is in force at an instant, or was."""
+        return self.since <= instant and (self.until is None or instant < self.until)
+
+
+def pause_words(pause: Pause) -> str:
+    """As `paused until 2026-12-01T00:00:00Z by ops: the bank is closed`."""
+    until = "" if pause.until is None else f" until {instant_text(pause.until)}"
+    return f"paused{until} by {pause.by}: {pause.why}"
+
+
+def pauses_of(known: Known) -> list[Pause]:
+    """The last pause of the job and that of its line, whether or not they are over."""
+    rows = [row for row in (known.job, known.line) if row is not None and row.paused_at is not None]
+    return [Pause(row.paused_at or 0, row.paused_until, row.paused_by or "", row.paused_why or "") for row in rows]
+
+
+def pause_of(known: Known, instant: int) -> Pause | None:
+    """The pause that is in force at an instant; of two the one that lasts longer."""
+    in_force = [pause for pause in pauses_of(known) if pause.covers(instant)]
+    return max(in_force, key=lambda pause: (pause.until is None, pause.until or 0), default=None)
 
 
 @record
@@ -159,6 +215,7 @@ class Run:
     trigger: str | None
     zone_facts: int | None
     remembers: int | None
+    cancel_number: int | None = None
 
     @property
     def id(self) -> RunId:
@@ -168,11 +225,16 @@ class Run:
     def waits_for_a_person(self) -> bool:
         return self.state == states.FAILED and self.retry_at is None
 
+    @property
+    def cancel_is_asked(self) -> bool:
+        """Whether a person asked its newest attempt to stop; what was asked of an earlier one is over with that."""
+        return self.cancel_number is not None and self.cancel_number == self.fence
+
 
 RUN_COLUMNS = """r.series, r.nominal, r.revision, r.state, r.fence, r.due, r.window_start, r.window_end,
        r.resolution, r.version, r.opened_at, r.payload, r.failures, r.retry_at, r.asked_at, r.settled_at, r.was,
        r.cause, r.first_started_at, r.attempt_id, r.started_at, coalesce(n.until, r.lease_until), r.contract,
-       r.owner, r.trigger, r.zone_facts, r.remembers"""
+       r.owner, r.trigger, r.zone_facts, r.remembers, r.cancel_number"""
 
 # A renewal counts only for the attempt that made it; a later attempt starts from the lease in its run's row.
 LEASES = """left join duly_renewal n

@@ -9,7 +9,16 @@ event.
 
 from __future__ import annotations
 
-from duly.errors import Misuse, NoSchedule, Refused, ScheduleChanged, UnknownJob, UnknownScope
+from duly.errors import (
+    JobRenamed,
+    Misuse,
+    NoSchedule,
+    Refused,
+    Retired,
+    ScheduleChanged,
+    UnknownJob,
+    UnknownScope,
+)
 from duly.ledger.ask import Statement, count, do, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
@@ -29,7 +38,7 @@ from duly.ledger.records import (
 from duly.records import record
 from duly.schedule.spec import Schedule, every, from_spec
 from duly.schedule.spells import Spell
-from duly.times import DAY, HOUR, MINUTE, SECOND
+from duly.times import DAY, HOUR, MINUTE, SECOND, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,9 +81,9 @@ select {JOB_COLUMNS},
 ADD_JOB = Statement(
     "add_job",
     """
-insert into duly_job (name, catch_up, contract, remembers, clean_exits, retries, retry_delay, retry_ceiling, grace,
+insert into duly_job (name, first_name, catch_up, contract, remembers, clean_exits, retries, retry_delay, retry_ceiling, grace,
        overlap, ordered, lease, timeout, owner, roster, created_at)
-values (:name, :catch_up, :contract, :remembers, :clean_exits, :retries, :retry_delay, :retry_ceiling, :grace,
+values (:name, :name, :catch_up, :contract, :remembers, :clean_exits, :retries, :retry_delay, :retry_ceiling, :grace,
        :overlap, :ordered, :lease, :timeout, :owner, :roster, {now})
     on conflict do nothing
 """,
@@ -148,6 +157,10 @@ select {VERSION_COLUMNS}
  order by v.number desc
  limit 1
 """,
+)
+
+NAME_NOW = Statement(
+    "name_now", "select j.name from duly_former_name f join duly_job j on j.id = f.job where f.name = :name"
 )
 
 FIND_SERIES = Statement(
@@ -269,6 +282,26 @@ async def find(name: str, scope: str) -> Known | None:
     return await one(FIND, known_from_row, name=name, scope=scope)
 
 
+async def name_now(name: str) -> str | None:
+    """The name that a job has in place of a former one; None for a name that no job has given up."""
+    return await one(NAME_NOW, str, name=name)
+
+
+def renamed(name: str, now_named: str) -> JobRenamed:
+    """The refusal of whoever still declares a job by a former name."""
+    return JobRenamed(
+        f"{name} was renamed, and its runs with it; nothing was run. Declare it as {now_named}",
+        next_step=f"duly jobs show {now_named}",
+    )
+
+
+async def refused(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
+    """Why a declaration cannot stand: as `refusal_of`, also of a name that was given up."""
+    if known is None and (now_named := await name_now(declared.job)) is not None:
+        return renamed(declared.job, now_named)
+    return await refusal_of(known, declared)
+
+
 async def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
     """Why a declaration cannot stand beside what is known, or None. Looks only: the same before a write and inside it.
 
@@ -280,6 +313,11 @@ async def refusal_of(known: Known | None, declared: Declaration) -> Refused | Mi
         refusal = await _refusal_of_schedule(known.job, known.version, declared, declared.schedule)
         if refusal is not None:
             return refusal
+    if known.line is None and known.job.retired_at is not None:
+        return Retired(
+            f"{known.job.name} was retired at {instant_text(known.job.retired_at)}; its roster takes no new scope",
+            next_step=f"duly jobs show {known.job.name}",
+        )
     if known.line is None and known.job.roster == "closed" and declared.scope not in (declared.scopes or ()):
         return UnknownScope(f"{declared.job} has a closed roster, and {declared.scope!r} is not in it")
     return None
@@ -355,8 +393,6 @@ def policies_of(job: Job) -> dict[str, Value]:
 
 def check_policies(policies: dict[str, Value]) -> None:
     """Raise `Misuse`, naming the field, for policies that contradict each other. Pure."""
-    if policies.get("catch_up", "each") not in ("each", "latest"):
-        raise Misuse(f"catch_up: {policies['catch_up']!r} cannot be applied yet; write each or latest")
     contract = policies.get("contract")
     if policies.get("remembers") is not None and contract not in (None, "idempotent"):
         raise Misuse(f"remembers: it belongs to effect = idempotent, not {contract!r}")
@@ -375,26 +411,13 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
     A job that was never seen is registered without a schedule only where that is asked for.
     """
     known = await find(declared.job, declared.scope)
-    refusal = await refusal_of(known, declared)
+    refusal = await refused(known, declared)
     if refusal is not None and not (unscheduled and isinstance(refusal, UnknownJob)):
         return refusal
     if is_complete(known, declared):
         assert known is not None
         return known
-    if known is None:
-        await _add_job(declared)
-    elif not policies_agree(known.job, declared.policies):
-        await _keep_policies(known.job, declared)
-    known = await _found(declared)
-    if known.version is None and declared.schedule is not None:
-        label = declared.version
-        first = {"number": 1, "effective_from": 0}
-        await add_version(known.job, declared.schedule, **first, by=declared.by, reason="registered", label=label)
-    elif declared.schedule is not None and known.version is not None and _is_new_label(declared, known.version):
-        from duly.ledger.versions import adopt  # which declares as well; needed once for each version
-
-        await adopt(known.job, declared.schedule, declared.version, by=declared.by)
-        known = await _found(declared)
+    known = await _keep_job(known, declared)
     if known.line is None:
         await do(HOLD_JOB_STILL, job=known.job.id)
         await _add_line(known, declared)
@@ -408,16 +431,58 @@ def _is_new_label(declared: Declaration, in_force: Version) -> bool:
     return declared.version not in ("", in_force.label)
 
 
-async def _found(declared: Declaration) -> Known:
+async def declare_job(declared: Declaration) -> Known | Refused | Misuse:
+    """As `declare`, of the job alone: its scope is not put on the roster by it."""
     known = await find(declared.job, declared.scope)
-    assert known is not None  # registered in this transaction
+    refusal = await refused(known, declared)
+    if refusal is not None:
+        return refusal
+    known = await _keep_job(known, declared)
+    return await refusal_of(known, declared) or known
+
+
+async def _keep_job(known: Known | None, declared: Declaration) -> Known:
+    """Write down what is new of the job: its name, its policies, its first schedule."""
+    if known is None:
+        await _add_job(declared)
+    elif not policies_agree(known.job, declared.policies):
+        await _keep_policies(known.job, declared)
+    known = await _found(declared)
+    if known.version is None and declared.schedule is not None:
+        label = declared.version
+        first = {"number": 1, "effective_from": 0}
+        await add_version(known.job, declared.schedule, **first, by=declared.by, reason="registered", label=label)
+        known = await _found(declared)
+    elif declared.schedule is not None and known.version is not None and _is_new_label(declared, known.version):
+        from duly.ledger.versions import adopt  # which declares as well; needed once for each version
+
+        await adopt(known.job, declared.schedule, declared.version, by=declared.by)
+        known = await _found(declared)
     return known
+
+
+async def _found(declared: Declaration) -> Known:
+    return await find_again(declared.job, declared.scope)
+
+
+async def find_again(name: str, scope: str) -> Known:
+    """What is known of a job that was seen in this transaction: it is never deleted, but others may have renamed it."""
+    known = await find(name, scope)
+    if known is not None:
+        return known
+    now_named = await name_now(name)
+    assert now_named is not None
+    raise renamed(name, now_named)
 
 
 async def _add_job(declared: Declaration) -> None:
     added = await count(ADD_JOB, name=declared.job, **{**DEFAULTS, **declared.defaults, **declared.policies})
     if not added:
         return
+    if (
+        now_named := await name_now(declared.job)
+    ) is not None:  # registered and renamed by others since it was looked for
+        raise renamed(declared.job, now_named)
     known = await _found(declared)
     words = "without a schedule" if declared.schedule is None else declared.schedule.words()
     await tell("job_registered", job=known.job.id, by=declared.by, detail=words)
@@ -459,14 +524,30 @@ async def _add_line(known: Known, declared: Declaration) -> None:
 
 async def _add_series(known: Known) -> None:
     """The series of the schedule in force, and where the line starts: at its newest occurrence that is due."""
-    assert known.line is not None
     if known.version is None:
         return
-    await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
+    await add_series(known)
     instant = await now()
-    spell = Spell(schedule_of(known.version), known.version.number, known.version.effective_from or None, None)
-    newest = next(spell.before(instant), None)
-    starts = instant if newest is None else newest.due
+    newest = next(_spell_in_force(known.version).before(instant), None)
+    await start_line(known, instant if newest is None else newest.due)
+
+
+def _spell_in_force(version: Version) -> Spell:
+    return Spell(schedule_of(version), version.number, version.effective_from or None, None)
+
+
+async def add_series(known: Known) -> None:
+    """The series of the schedule in force; a line may have none yet."""
+    assert known.line is not None
+    assert known.version is not None
+    await count(ADD_SERIES, line=known.line.id, zone=known.version.zone, grain=known.version.grain, horizon=NO_HORIZON)
+
+
+async def start_line(known: Known, starts: int) -> None:
+    """Let what comes due from an instant on be owed, of a line that has no beginning yet."""
+    assert known.line is not None
+    assert known.version is not None
+    spell = _spell_in_force(known.version)
     first = next(spell.after(starts - 1), None)  # a calendar may make several due at once: then the oldest of them
     opened_until, next_due = (starts, None) if first is None else (first.start, first.due)
     await count(START_LINE, line=known.line.id, starts=starts, opened_until=opened_until, next_due=next_due)

@@ -4,6 +4,9 @@ What such a process knows does not change from one run to the next: the job's po
 not look them up again. One statement makes the run, running, where all of that still holds by the edition of the job's
 row, and where nothing stands in the way that may change: the horizon, a skipped range, the holder of the line, a row of
 the run itself. Where anything does, nothing is written, and the claim is made from the beginning (`take`).
+
+In a zone whose rules may change, a window has the bounds that the rules of today give it only where what is stored around it
+says the same, and the ledger knows those rules. Elsewhere they are worked out by `chained`, and there alone.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from duly.errors import KeyInvalid, TimeInvalid, WindowInvalid
 from duly.ledger import states
 from duly.ledger.address import key_in
 from duly.ledger.ask import Statement, do, one, verdict
+from duly.ledger.bounds import Beside, beside
 from duly.ledger.named import Named
-from duly.ledger.records import AlreadyCompleted, Claimer, Known, Run, RunId
+from duly.ledger.records import AlreadyCompleted, Claimer, Known, Run, RunId, pauses_of
 from duly.ledger.register import Declaration, is_complete
 from duly.ledger.spells import Spell, lookup, spell_in_force
 from duly.ledger.take import answer_first, claim_of, look, run_parameters
@@ -34,7 +38,7 @@ SEE_AS_REMEMBERED = Statement(
     "see_as_remembered",
     # A row is believed only where the job is still the one remembered: what a duplicate is told, it is told of that.
     """
-select state, fence, payload, settled_at, attempt_id, started_at,
+select state, fence, payload, settled_at, attempt_id, started_at, zone_facts,
        (select count(*) from duly_job where id = :job and edition = :edition)
   from duly_run
  where series = :series and nominal = :nominal and revision = :revision
@@ -54,13 +58,36 @@ select l.id
     only_locks=True,
 )
 
+_FACTS = """(
+           select id
+             from duly_zone_facts
+            where zone = :zone and release = :release and source = :source and fingerprint = :fingerprint)"""
+
+# That a window in a zone with rules has the bounds which these give it (I9), as `chained` would find: the window before it ends
+# where it starts, or has no row, and the line's place does not lie within; the one after it starts where it ends, or has no
+# row; and no window that other rules have named lies over it. What the rules mean there is on record.
+_BOUNDS_STILL = f"""exists {_FACTS}
+       and not exists (
+           select 1
+             from duly_line
+            where id = :line and opened_until > :window_start and opened_until < :window_end)
+       and not exists (
+           select 1
+             from duly_run
+            where series = :series and nominal between :first and :last and nominal <> :nominal and revision = 1
+              and ((nominal = :before and (window_end is null or window_end <> :window_start))
+                   or (nominal = :after and window_start <> :window_end)
+                   or (window_start < :window_end and window_end > :window_start)))"""
+
 # What the claim of a window without a row looks at besides its line and its series.
-_STILL = """exists (select 1 from duly_job where id = :job and edition = :edition)
-   and :due <= {now}
+_STILL = f"""exists (select 1 from duly_job where id = :job and edition = :edition)
+   and :due <= {{now}}
    and not exists (
        select 1
          from duly_skipped
-        where series = :series and from_nominal <= :nominal and to_nominal > :nominal)"""
+        where series = :series and from_nominal <= :nominal and to_nominal > :nominal)
+   and (cast(:before as bigint) is null or (
+       {_BOUNDS_STILL}))"""
 
 HOLD_LINE_IF_FREE = Statement(
     "hold_line_if_free",
@@ -87,11 +114,11 @@ CLAIM_IF_AS_REMEMBERED = Statement(
     f"""
 insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
        opened_at, payload, failures, asked_at, first_started_at, attempt_id, started_at, lease_until, contract, remembers,
-       owner, trigger)
+       owner, trigger, zone_facts)
 select s.id, :nominal, :revision, {{to}}, 1, cast(:due as bigint), cast(:window_start as bigint),
        cast(:window_end as bigint), :resolution, cast(:version as bigint), {{now}},
        coalesce(cast(:payload as text), 'none'), 0, {{now}}, {{now}}, :attempt_id, {{now}}, {{now}} + :lease, :contract,
-       cast(:remembers as bigint), :owner, :trigger
+       cast(:remembers as bigint), :owner, :trigger, {_FACTS}
   from duly_series s
  where s.id = :series and s.horizon <= :nominal
    and {_STILL}
@@ -116,6 +143,7 @@ class _Sight:
     settled_at: int | None
     attempt_id: bytes | None
     started_at: int | None
+    zone_facts: int | None
     is_same: int  # 1: the job is the one that is remembered
 
 
@@ -134,15 +162,15 @@ class Recalled:
     known: Known
     run: RunId
     occurrence: Occurrence
+    beside: Beside | None  # in a zone with rules
 
 
 def remember(known: Known, declared: Declaration) -> Remembered | None:
     """What can be claimed from memory later; None where more has to be looked at than one statement can. Pure.
 
-    In a zone whose rules may change, a window's bounds are those of its stored neighbours; in an ordered job, what is
-    owed before it counts.
+    In an ordered job, what is owed before a window counts. Whether a pause is over, the clock says.
     """
-    if known.version is None or known.version.zone != "UTC" or known.job.ordered or not is_complete(known, declared):
+    if known.version is None or known.job.ordered or pauses_of(known) or not is_complete(known, declared):
         return None
     if known.version.number != known.job.version:  # of a former series
         return None
@@ -151,8 +179,9 @@ def remember(known: Known, declared: Declaration) -> Remembered | None:
 
 def recall(remembered: Remembered, window: str) -> Recalled | None:
     """The window that is named; None where it has to be looked up, also to say what is wrong with it. Pure."""
-    series, spell = remembered.known.series, remembered.spell
+    series, version, spell = remembered.known.series, remembered.known.version, remembered.spell
     assert series is not None
+    assert version is not None
     try:
         found = lookup([spell], window)
     except (KeyInvalid, TimeInvalid, WindowInvalid):
@@ -161,9 +190,18 @@ def recall(remembered: Remembered, window: str) -> Recalled | None:
         return None
     if found.off or found.start >= found.end:
         return None
+    line = remembered.known.line
+    assert line is not None
+    if not line.owes(found.due):  # an end that lay ahead when it was remembered
+        return None
     if spell.since is not None and found.start < spell.since + _NAMED_BEFORE:
         return None
-    return Recalled(remembered.known, RunId(series.id, found.nominal), found)
+    around = None
+    if version.zone != "UTC":  # whose rules never change
+        around = beside(spell, found)
+        if around is None:
+            return None
+    return Recalled(remembered.known, RunId(series.id, found.nominal), found, around)
 
 
 @record
@@ -194,6 +232,9 @@ async def claim_remembered(recalled: Recalled, claimer: Claimer) -> Named | None
         "job": job.id,
         "edition": job.edition,
         "due": found.due,
+        "window_start": found.start,
+        "window_end": found.end,
+        **_zone(recalled),
     }
     await do(LOCK_LINE_IF_ABSENT, line=line.id, series=recalled.run.series, nominal=recalled.run.nominal)
     if not job.overlap:
@@ -201,8 +242,6 @@ async def claim_remembered(recalled: Recalled, claimer: Claimer) -> Named | None
     await do(
         CLAIM_IF_AS_REMEMBERED,
         **named,
-        window_start=found.start,
-        window_end=found.end,
         resolution=found.resolution,
         version=recalled.known.version.number,
         payload=claimer.payload,
@@ -220,6 +259,32 @@ async def claim_remembered(recalled: Recalled, claimer: Claimer) -> Named | None
 def _look(recalled: Recalled) -> dict[str, Value]:
     job = recalled.known.job
     return {**run_parameters(recalled.run), "job": job.id, "edition": job.edition}
+
+
+_WITHOUT_RULES: dict[str, Value] = dict.fromkeys(
+    ("zone", "release", "source", "fingerprint", "before", "after", "first", "last")
+)
+
+
+def _zone(recalled: Recalled) -> dict[str, Value]:
+    """What the bounds of a window in a zone with rules depend on: what those mean on this host now, and its neighbours."""
+    around, found = recalled.beside, recalled.occurrence
+    if around is None:
+        return _WITHOUT_RULES
+    from duly.schedule.facts import facts_of  # needed in a zone that has rules
+
+    assert recalled.known.version is not None
+    facts = facts_of(recalled.known.version.zone, found.start, found.end)
+    return {
+        "zone": facts.zone,
+        "release": facts.release.version,
+        "source": facts.release.source,
+        "fingerprint": facts.fingerprint,
+        "before": around.before,
+        "after": around.after,
+        "first": around.first,
+        "last": around.last,
+    }
 
 
 def _key(recalled: Recalled) -> RunKey:
@@ -271,6 +336,6 @@ def _row(recalled: Recalled, claimer: Claimer, sight: _Sight) -> Run:
         contract=job.contract,
         owner=claimer.owner,
         trigger=claimer.trigger,
-        zone_facts=None,
+        zone_facts=sight.zone_facts,
         remembers=job.remembers,
     )

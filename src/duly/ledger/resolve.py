@@ -34,9 +34,11 @@ update duly_run
 
 RESOLVE_NOT_DONE = Statement(
     "resolve_not_done_if_unknown",
+    # What a person asked to stop is not begun anew because another says how far it came.
     """
 update duly_run
-   set state = {to}, retry_at = {now}, asked_at = {now}, cause = 'resolved as not done'
+   set state = {to}, retry_at = case when cancel_number = fence then null else {now} end, asked_at = {now},
+       cause = 'resolved as not done'
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and fence = :seen_fence
 """,
@@ -147,7 +149,8 @@ def not_allowed(what: str, seen: Run | None) -> NotAllowed:
 
 
 async def resolve(run: RunId, word: Word, *, done: bool, attempt_is_dead: bool = False) -> Run:
-    """Say what happened to an unknown run: it was done (completed), or it was not (failed, to be retried now).
+    """Say what happened to an unknown run: it was done (completed), or it was not (failed, to be retried now; one that was
+    cancelled waits for a person).
 
     Raises `NotAllowed` for a run that is not unknown, or whose attempt still shows a pulse: it may yet report. That
     another process merely kept its file lock can be overridden, on the record.

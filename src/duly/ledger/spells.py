@@ -7,7 +7,7 @@ of one series name its windows, those of all its series tile its time.
 from __future__ import annotations
 
 from duly.ledger.ask import Statement, every, one
-from duly.ledger.records import SERIES_COLUMNS, VERSION_COLUMNS, Known, Run, RunId, Series, Version
+from duly.ledger.records import SERIES_COLUMNS, VERSION_COLUMNS, Job, Known, Run, RunId, Series, Version
 from duly.ledger.register import FIND_SERIES, schedule_of, scheduled
 from duly.records import replace
 from duly.schedule.spells import (
@@ -41,6 +41,7 @@ __all__ = [
     "placed_before",
     "spell_in_force",
     "spells_of",
+    "spells_of_job",
     "spells_of_line",
     "tiles_after",
     "windows_after",
@@ -69,7 +70,7 @@ async def spells_of(known: Known) -> list[Spell]:
     current = spell_in_force(known)
     if known.job.version == 1:
         return [current]
-    return [spell for spell in await every_spell_of(known) if spell.series == current.series]
+    return [spell for spell in await every_spell_of(known.job) if spell.series == current.series]
 
 
 async def spells_of_line(known: Known) -> list[Spell]:
@@ -82,12 +83,17 @@ async def spells_of_line(known: Known) -> list[Spell]:
         return [current]
     assert known.line is not None
     series = {(one.zone, one.grain) for one in await every(SERIES_OF_LINE, Series, line=known.line.id)}
-    return [spell for spell in await every_spell_of(known) if spell.series in series]
+    return [spell for spell in await every_spell_of(known.job) if spell.series in series]
 
 
-async def every_spell_of(known: Known) -> list[Spell]:
+async def spells_of_job(job: Job, in_force: Version) -> list[Spell]:
+    """As `spells_of`, of a job that may have no line yet. `in_force` is its version now."""
+    return [spell for spell in await every_spell_of(job) if spell.series == (in_force.zone, in_force.grain)]
+
+
+async def every_spell_of(job: Job) -> list[Spell]:
     """The spells of all versions of a job, oldest first."""
-    versions = await every(VERSIONS_OF, Version, job=known.job.id)
+    versions = await every(VERSIONS_OF, Version, job=job.id)
     beginnings = [version.effective_from for version in versions]
     return [
         Spell(schedule_of(version), version.number, version.effective_from or None, until)

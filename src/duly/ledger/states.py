@@ -38,6 +38,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "resolve_done": {UNKNOWN: COMPLETED},
     "resolve_not_done": {UNKNOWN: FAILED},
     "retry": {FAILED: FAILED},
+    "cancel": {RUNNING: RUNNING},  # its attempt is asked to stop; how it ends is the attempt's word, or its contract's
     "skip": {ABSENT: SKIPPED, OPEN: SKIPPED, FAILED: SKIPPED},
     "unskip": {SKIPPED: AS_BEFORE},
     "reopen": {COMPLETED: REPLACED},  # and the next revision is open

@@ -7,7 +7,17 @@ lapsed and it shows no pulse; what becomes of its run then is the contract's wor
 
 from __future__ import annotations
 
-from duly.errors import BelowHorizon, Conflict, OutcomeUnknown, PayloadConflict, Refused, RunFailed, RunSkipped
+from duly.errors import (
+    BelowHorizon,
+    Conflict,
+    OutcomeUnknown,
+    PayloadConflict,
+    Refused,
+    Retired,
+    RunFailed,
+    RunPaused,
+    RunSkipped,
+)
 from duly.ledger import contracts, states
 from duly.ledger.ask import Statement, alive, count, do, now, one
 from duly.ledger.bounds import chained
@@ -27,9 +37,13 @@ from duly.ledger.records import (
     Run,
     RunId,
     Series,
+    pause_of,
+    pause_words,
+    pauses_of,
 )
 from duly.ledger.windows import notice_drift, open_to_work
 from duly.records import record, replace
+from duly.times import instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,13 +111,15 @@ update duly_run
 
 TAKE_OVER = Statement(
     "take_over_if_unchanged",
-    # I2, I3: the old attempt's number is dead from here on.
+    # I2, I3: the old attempt's number is dead from here on. One that was asked to stop has no successor by policy: it is
+    # ended, and its run waits for a person.
     """
 update duly_run
    set state = {to}, fence = fence + 1, attempt_id = :attempt_id, started_at = {now},
        lease_until = {now} + :lease, contract = :contract, remembers = :remembers, owner = :owner, trigger = :trigger
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
+   and coalesce(cancel_number, 0) < fence
 """,
     event="take_over",
 )
@@ -121,10 +137,11 @@ values (:series, :nominal, :revision, :number, :attempt_id, :started_at, {now}, 
 
 LOSE_IF_UNCHANGED = Statement(
     "lose_if_unchanged",
-    # The number need not rise: from failed no attempt can complete, and the next claim raises it.
+    # The number need not rise: from failed no attempt can complete, and the next claim raises it. Whatever who looked has
+    # seen: what a person asked to stop is not retried by policy.
     """
 update duly_run
-   set state = {to}, retry_at = {now}, cause = :cause
+   set state = {to}, retry_at = case when cancel_number = fence then null else {now} end, cause = :cause
  where series = :series and nominal = :nominal and revision = :revision
    and state in {from} and fence = :seen_fence and attempt_id = :seen_attempt
 """,
@@ -212,6 +229,22 @@ update duly_run
 )
 
 
+CANCEL_IS_ASKED = Statement(
+    "cancel_is_asked",
+    """
+select 1
+  from duly_run
+ where series = :series and nominal = :nominal and revision = :revision
+   and attempt_id = :attempt_id and fence = :number and cancel_number = :number
+""",
+)
+
+# What a heartbeat hears.
+HELD = "held"
+ASKED_TO_STOP = "asked to stop"
+LOST = "lost"
+
+
 @record
 class _BeforeOpening:
     """The instant, the reason of the skipped range over a window, and the version in force."""
@@ -285,6 +318,8 @@ async def take(
             known = await hold_line(known)
     if answer is not None:  # not by its truth: some are falsy
         return answer
+    if pauses_of(known) and (paused := pause_of(known, await now())) is not None:
+        return RunPaused(f"{known.job.name} is {pause_words(paused)}; nothing was run")
     in_the_way = await _in_the_way(known, run, due)
     if in_the_way is not None:
         return in_the_way
@@ -292,9 +327,9 @@ async def take(
         if not await gone(seen):
             return _busy(seen)
         ending = ending_when_gone(seen, await now())
-        if ending.state == states.UNKNOWN:
+        if not ending.retry:
             await end_gone(seen)
-            return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {seen.contract}")
+            return refusal_when_gone(seen, ending)
     if seen is None:
         cause = await open_to_work(known, run, await chained(known, run, occurrence), claimer.owner)
         if cause is not None:
@@ -331,7 +366,21 @@ async def _answer_absent(
         raise Conflict("the job's schedule changed just now; nothing was run. Try again")
     if found.skipped is not None:
         return RunSkipped(f"this window was skipped ({found.skipped}); `duly unskip` it to run it")
+    if (ended := retired(known, found.instant if due is None else due)) is not None:
+        return ended
     return NotDue(run, due) if due is not None and due > found.instant else None
+
+
+def retired(known: Known, due: int) -> Retired | None:
+    """The refusal of a window without a row that comes due after its line has ended; None where it has not. Pure.
+
+    A run that has a row was owed before, and stays so. Outside a schedule what counts is when it is asked for.
+    """
+    line = known.line
+    if line is None or line.ends is None or line.owes(due):
+        return None
+    who = "job" if known.job.retired_at is not None else "scope" if line.scope else "line"
+    return Retired(f"the {who} was retired at {instant_text(line.ends)}: what comes due from then on is not owed")
 
 
 async def _answer_seen(
@@ -411,11 +460,23 @@ def ending_when_gone(held: Run, instant: int) -> Ending:
     """What becomes of a run whose holder is gone, by the contract that was sealed with its attempt."""
     terms = Terms(held.contract or contracts.EXTERNAL, held.remembers)
     elapsed = instant - (held.first_started_at or instant)
+    if held.cancel_is_asked:
+        return contracts.after_cancel(terms, elapsed=elapsed)
     return contracts.after_vanishing(terms, elapsed=elapsed, cause="its attempt vanished")
 
 
+def refusal_when_gone(held: Run, ending: Ending) -> Refused:
+    """What a claim of a run whose holder is gone is answered where that leaves nothing to take."""
+    if ending.state == states.UNKNOWN:
+        return OutcomeUnknown(f"the attempt that held this run vanished and its contract is {held.contract}")
+    return RunFailed("the attempt that held this run was asked to stop, and is gone: `duly retry` or `duly skip` it")
+
+
 async def end_gone(held: Run) -> Ending:
-    """End a run whose holder is gone: unknown, or failed with its attempt lost and due for retry at once."""
+    """End a run whose holder is gone: unknown, or failed with its attempt lost and due for retry at once.
+
+    What a person asked to stop waits for a person.
+    """
     ending = ending_when_gone(held, await now())
     guard: dict[str, Value] = {**run_parameters(held.id), "seen_fence": held.fence, "seen_attempt": held.attempt_id}
     if ending.state == states.UNKNOWN:
@@ -508,3 +569,10 @@ async def renew(claim: Claim) -> bool:
         return False
     await count(RENEW_IF_HELD, **held, lease=claim.lease)
     return True
+
+
+async def beat(claim: Claim) -> str:
+    """A heartbeat: renew the lease, and hear whether the attempt is still `HELD`, is `ASKED_TO_STOP`, or is `LOST`."""
+    if not await renew(claim):
+        return LOST
+    return HELD if await one(CANCEL_IS_ASKED, int, **claim_parameters(claim)) is None else ASKED_TO_STOP

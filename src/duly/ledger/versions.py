@@ -31,6 +31,8 @@ from duly.ledger.register import (
     add_version,
     declare,
     find,
+    name_now,
+    renamed,
     same_schedule,
 )
 from duly.ledger.spells import Spell, every_spell_of, spell_in_force
@@ -127,6 +129,8 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str, label: s
     await one(LOCK_JOB, int, name=name)
     lines = [await _found(name, scope) for scope in await scopes_of(name)]
     if not lines:
+        if (now_named := await name_now(name)) is not None:
+            raise renamed(name, now_named)
         raise UnknownJob(f"the ledger knows no job {name!r}; its first `duly exec` registers it")
     version = lines[0].version
     if version is None:
@@ -136,7 +140,7 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str, label: s
     instant = await now()
     spell = spell_in_force(lines[0])
     seam = seam_of(spell, instant)
-    spells = edited(await every_spell_of(lines[0]), schedule, instant)
+    spells = edited(await every_spell_of(lines[0].job), schedule, instant)
     refuse_same_name(spells)
     coming = spells[-1]
     for known in lines:
@@ -156,21 +160,21 @@ async def adopt(job: Job, schedule: Schedule, label: str, *, by: str) -> None:
     """Put a schedule in force that code declares under a label which is new: the review of the code was its review.
 
     The same schedule under another label is a version as well, from where the one before is in force: its windows are the
-    same, and the label is known from then on. A label that has come meanwhile changes nothing: who declares looks again.
+    same, and the label is known from then on. So is any, of a job that has no line yet. A label that has come meanwhile
+    changes nothing: who declares looks again.
     """
     await one(LOCK_JOB, int, name=job.name)
     if await one(FIND_LABEL, Version, job=job.id, label=label) is not None:
         return
-    (scope, *_) = await scopes_of(job.name)
-    version = (await _found(job.name, scope)).version
+    version = (await _found(job.name, "")).version
     assert version is not None  # it is declared in place of one
     reason = f"version {label} in code"
-    if not same_schedule(version, schedule):
+    if not same_schedule(version, schedule) and await scopes_of(job.name):
         await apply(job.name, schedule, by=by, reason=reason, label=label)
         return
     number, since = version.number + 1, version.effective_from
     await add_version(job, schedule, number=number, effective_from=since, by=by, reason=reason, label=label)
-    detail = f"version {number} ({label}) has the schedule of version {version.number}"
+    detail = f"version {number} ({label}) in place of version {version.number}: {schedule.words()}"
     await tell("version_labelled", job=job.id, by=by, reason=reason, detail=detail)
 
 
@@ -263,7 +267,8 @@ async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> Non
     assert known.line is not None
     assert known.line.opened_until is not None
     assert known.series is not None
-    begun = list(takewhile(lambda o: o.start <= instant, spell_in_force(known).ending_after(known.line.opened_until)))
+    line, unopened = known.line, spell_in_force(known).ending_after(known.line.opened_until)
+    begun = list(takewhile(lambda o: o.start <= instant and line.owes(o.due), unopened))
     opening = await open_in_order(known.series, known.line.opened_until, Coming(begun, [], None))
     for occurrence in opening.fresh:
         await open_to_work(known, RunId(known.series.id, occurrence.nominal), occurrence, by)

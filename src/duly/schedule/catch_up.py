@@ -32,13 +32,18 @@ class CatchUp:
 EACH = CatchUp("each")
 LATEST = CatchUp("latest")
 FRESH = CatchUp("fresh")
+NONE = CatchUp("none")  # what a person may say once, of what a pause held back; no job has it
 
 
-def parse_catch_up(value: str | dict[str, object] | CatchUp) -> CatchUp:
+def parse_catch_up(value: str | dict[str, object] | CatchUp, *, once: bool = False) -> CatchUp:
     """A policy from its text (`latest`, `each max=24 max_age=2d`) or a table with `policy`, `max` and `max_age`.
+
+    `once`: for a person who resumes a job, who may also want none of it.
 
     `max_age` is a duration as text, or microseconds. Raises `ScheduleError` with the field at fault.
     """
+    if value in (NONE, str(NONE)) and once:
+        return NONE
     if isinstance(value, CatchUp):
         value = {"policy": value.policy, "max": value.max, "max_age": value.max_age}
     elif isinstance(value, str):

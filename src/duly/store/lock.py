@@ -181,10 +181,10 @@ def begin_pulse(path: str, attempt_id: bytes) -> int:
     return descriptor
 
 
-def has_pulse(path: str, attempt_id: bytes) -> bool:
-    """Whether any process holds the attempt's byte."""
+def has_pulse(path: str, attempt_id: bytes) -> bool | None:
+    """Whether any process holds the attempt's byte. None where this system has no such locks."""
     if not HAS_PULSE:
-        return False
+        return None
     try:
         # Only looked at (F_OFD_GETLK asks for no mode of access), so that whoever may read a ledger can judge its claims.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, TypeVar, cast
@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 def redacted(url: str) -> str:
     """A ledger's URL without its password."""
+    url = re.sub(r"([?&][a-z]*password=)[^&]*", r"\1…", url)  # libpq takes it there too
     return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:…@", url)
 
 
@@ -65,7 +66,7 @@ class Answers:
 
     def __call__(self, ask: Ask) -> object:
         if ask.statement is None:
-            return self.now() if ask.want == "now" else False
+            return self.now() if ask.want == "now" else None  # no pulse is to be seen from here
         cursor = self._cursor()
         try:
             cursor.execute(render(ask.statement, clock_sql(self.clock_by_hand)), ask.parameters)
@@ -178,7 +179,8 @@ CLAIM_AT_ONCE: LiteralString = (
     "select * from duly.claim_as_remembered(%(lock_timeout)s, %(synchronous_commit)s, %(writer)s, %(newest_xid)s, %(epoch)s, "
     "%(series)s, %(nominal)s, %(revision)s, %(line)s, %(job)s, %(edition)s, %(due)s, %(window_start)s, %(window_end)s, "
     "%(resolution)s, %(version)s, %(payload)s, %(attempt_id)s, %(owner)s, %(trigger)s, %(lease)s, %(contract)s, "
-    "%(remembers)s, %(overlap)s)"
+    "%(remembers)s, %(overlap)s, %(zone)s, %(release)s, %(source)s, %(fingerprint)s, %(before)s, %(after)s, %(first)s, "
+    "%(last)s)"
 )
 COMPLETE_AT_ONCE: LiteralString = (
     "select duly.complete_held(%(xid)s, %(series)s, %(nominal)s, %(revision)s, %(attempt_id)s, %(number)s, %(state)s, "
@@ -301,6 +303,7 @@ class Past:
 
 FATE: LiteralString = "select pg_xact_status(%s::xid8), pg_postmaster_start_time()::text"
 LOOK_AGAIN_SECONDS = 0.05
+LISTEN_SECONDS = 0.5  # until whoever listens looks whether it is over
 CANCEL_SECONDS = 2.0
 
 ROLLED_BACK = "the connection was lost at the commit, and the transaction was rolled back; try the whole of it again"
@@ -514,6 +517,19 @@ class PostgresStore:
         from duly.store.borrowed import run_in
 
         return run_in(tx, operation, self.origin)
+
+    def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
+        """Call `wake` when a person's word may have given work, until it is over. What is not heard is lost: behind a pooler
+        in transaction mode, or while the server is away.
+        """
+        while not is_over():
+            with suppress(psycopg.Error), psycopg.connect(self.url, autocommit=True, application_name="duly") as ear:
+                ear.execute("listen duly")
+                while not is_over():
+                    for _ in ear.notifies(timeout=LISTEN_SECONDS, stop_after=1):
+                        wake()
+            if not is_over():
+                sleep(LISTEN_SECONDS)
 
     @property
     def origin(self) -> Origin:

@@ -75,7 +75,7 @@ class AsyncAnswers:
 
     async def __call__(self, ask: Ask) -> object:
         if ask.statement is None:
-            return await self.now() if ask.want == "now" else False
+            return await self.now() if ask.want == "now" else None
         cursor = self._cursor()
         try:
             await cursor.execute(render(ask.statement, clock_sql(self.clock_by_hand)), ask.parameters)

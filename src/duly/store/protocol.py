@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from duly.ledger.ask import Operation
 
 T = TypeVar("T")
@@ -99,6 +101,9 @@ class Store(Protocol):
 
     def run_in(self, tx: object, operation: Operation[T]) -> T:
         """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
+
+    def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
+        """Call `wake` when somebody says that there may be work, until it is over. Returns at once where nobody says so."""
 
     def close(self) -> None:
         """Close this thread's connections."""

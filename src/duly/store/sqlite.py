@@ -196,7 +196,7 @@ class Answers:
             return None
         return cursor.rowcount if ask.want == "count" else cursor.fetchall()
 
-    def _alive(self, ask: Ask) -> bool:
+    def _alive(self, ask: Ask) -> bool | None:
         attempt_id = ask.parameters["attempt_id"]
         assert isinstance(attempt_id, bytes)
         if not self._path:  # in memory: whoever could hold it is this connection
@@ -406,6 +406,9 @@ class SqliteStore:
         from duly.store.borrowed import run_in
 
         return run_in(tx, operation, self.origin)
+
+    def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
+        """Nobody tells: a file is looked at."""
 
     @property
     def origin(self) -> Origin:

@@ -127,6 +127,10 @@ class TypedStore:
         """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
         return self.ledger.run_in(tx, operation)
 
+    def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
+        """Call `wake` when somebody says that there may be work, until it is over."""
+        self.ledger.listen(wake, is_over)
+
     def close(self) -> None:
         """Close this thread's connections to the ledger; those of the library are the user's. It may be used again."""
         owned = self._of_this_thread()

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -162,6 +162,9 @@ class _MortalStore:
 
     def run_in(self, tx: object, operation: Operation[T]) -> T:
         return self._store.run_in(tx, _Watch(operation).operate())
+
+    def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
+        self._store.listen(wake, is_over)
 
     def close(self) -> None:
         self._store.close()

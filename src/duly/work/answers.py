@@ -54,6 +54,16 @@ class NotDue:
         return False
 
 
+@record
+class Attempted:
+    """What came of one attempt at a run that was owed: it is complete now, or the error with which it ended."""
+
+    run: records.RunId
+    key: str
+    number: int
+    outcome: Completed | Exception
+
+
 def told(
     key: RunKey, answer: records.AlreadyCompleted | records.Busy | records.NotDue
 ) -> AlreadyCompleted | Busy | NotDue:

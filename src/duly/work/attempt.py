@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from duly.ledger.progress import Progress
     from duly.store.protocol import AsyncStore, Store
 
     T = TypeVar("T")
@@ -49,17 +50,37 @@ def terms_of(job: Job, claim: Claim) -> Terms:
     return Terms(claim.contract, claim.remembers, clean, job.retries or 0, retries_declared=job.retries is not None)
 
 
-def record_ending(store: Store, job: Job, claim: Claim, ending: Ending, *, error: str) -> int | None:
+def record_ending(
+    store: Store, job: Job, claim: Claim, ending: Ending, *, error: str, progress: Progress | None = None
+) -> int | None:
     """Write down how an attempt ended, other than by completing. Answers in how many microseconds a retry may be taken.
 
     Raises `ClaimLost` if another attempt took the run over.
     """
-    if ending.state == states.UNKNOWN:
-        store.write(doubt_or_raise(claim, ending.cause))
-        return None
     retry_in = retry_delay(job, claim, counted=ending.counted) if ending.retry else None
-    store.write(fail_or_raise(claim, ending, retry_in=retry_in, error=error))
-    return retry_in
+    return store.write(ended(claim, ending, retry_in=retry_in, error=error, progress=progress))
+
+
+async def ended(
+    claim: Claim, ending: Ending, *, retry_in: int | None, error: str, progress: Progress | None
+) -> int | None:
+    """The operation that writes down how an attempt ended, with how far it came."""
+    if progress is not None:
+        from duly.ledger.progress import report  # commands tell of none
+
+        await report(claim, progress)
+    if ending.state == states.UNKNOWN:
+        await doubt_or_raise(claim, ending.cause)
+        return None
+    return await fail_or_raise(claim, ending, retry_in=retry_in, error=error)
+
+
+def ending_of(job: Job, claim: Claim, cause: str, *, elapsed: int, cancelled: bool) -> Ending:
+    """What a run becomes when the code that worked it gave up. `cancelled`: it had heard that it was asked to stop."""
+    terms = terms_of(job, claim)
+    if cancelled:
+        return contracts.after_cancel(terms, elapsed=elapsed)
+    return contracts.after_failure(terms, cause, elapsed=elapsed, failures=claim.failures)
 
 
 def retry_delay(job: Job, claim: Claim, *, counted: bool) -> int:

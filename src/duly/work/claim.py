@@ -14,7 +14,7 @@ from duly.ledger.contracts import Ending
 from duly.ledger.take import look
 from duly.store.borrowed import is_open
 from duly.work.answers import Completed
-from duly.work.attempt import Pulse, elapsed_since_first, record_ending, terms_of
+from duly.work.attempt import Pulse, elapsed_since_first, ending_of, record_ending
 from duly.work.exception import error_place
 from duly.work.run import Run, Window
 
@@ -38,7 +38,7 @@ class Claim:
     def __init__(
         self, store: Store, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
     ) -> None:
-        self.run: Run[sqlite3.Connection] = Run(store, key, held, row)
+        self.run: Run[sqlite3.Connection] = Run(store, key, held, row, first_name=job.first_name)
         self._store = store
         self._keeper = keeper
         self._job = job
@@ -63,6 +63,11 @@ class Claim:
         """Whether another attempt took this run over: stop."""
         return self.run.superseded
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether a person asked this attempt to stop, as its last heartbeat heard: as `Run.cancelled`."""
+        return self.run.cancelled
+
     def __repr__(self) -> str:
         return f"<duly.Claim {self.run.key} attempt {self.run.attempt}>"
 
@@ -70,7 +75,7 @@ class Claim:
         return True
 
     def __enter__(self) -> Claim:
-        self._keeper.keep(self._held, self._lost)
+        self._keeper.keep(self._held, self._lost, self.run._cancel, self.run._progress_now)
         return self
 
     def _lost(self) -> None:
@@ -116,7 +121,7 @@ class Claim:
         transaction, and nothing of it commits. Raises `NoTransaction` and `WrongLedger`, before anything is written.
         After it this object claims nothing: the caller may still roll back, so ask the ledger.
         """
-        operation = complete_or_raise(self._held, output=output)
+        operation = complete_or_raise(self._held, output=self.run.output if output is None else output)
         if tx is None or self.run._owns(tx):
             self.run._complete(operation)
             self._over()
@@ -127,7 +132,7 @@ class Claim:
 
     def fail(self, cause: str) -> None:
         """End the attempt as failed, for a reason in a few words that holds no secret. Raises `ClaimLost`."""
-        self._end(contracts.after_failure(self._terms(), cause, elapsed=self._elapsed(), failures=self._held.failures))
+        self._end(self._ending(cause, cancelled=False))  # its own word
 
     def doubt(self, cause: str) -> None:
         """Say that a remote effect may or may not have happened: the run is unknown until that is known."""
@@ -164,25 +169,21 @@ class Claim:
         return row is not None and row.attempt_id == self._held.attempt_id and row.state == states.COMPLETED
 
     def _judge(self, error: BaseException | None) -> None:
-        terms = self._terms()
         if error is not None:
-            ending = contracts.after_failure(
-                terms, type(error).__qualname__, elapsed=self._elapsed(), failures=self._held.failures
-            )
-            self._end(ending, error_place(error))
-        elif terms.contract == contracts.EXTERNAL:
+            self._end(self._ending(type(error).__qualname__, cancelled=self.cancelled), error_place(error))
+        elif self._held.contract == contracts.EXTERNAL and not self.cancelled:
             self._end(Ending(states.UNKNOWN, "left without completing"))
         else:
             cause = "left without completing"
-            self._end(contracts.after_failure(terms, cause, elapsed=self._elapsed(), failures=self._held.failures))
+            self._end(self._ending(cause, cancelled=self.cancelled), cause)
+
+    def _ending(self, cause: str, *, cancelled: bool) -> Ending:
+        elapsed = elapsed_since_first(self._store, self._held)
+        return ending_of(self._job, self._held, cause, elapsed=elapsed, cancelled=cancelled)
 
     def _end(self, ending: Ending, error: str = "") -> None:
         self.run._abandon()
-        record_ending(self._store, self._job, self._held, ending, error=error or ending.cause)
+        record_ending(
+            self._store, self._job, self._held, ending, error=error or ending.cause, progress=self.run._progress_now()
+        )
         self._over()
-
-    def _terms(self) -> contracts.Terms:
-        return terms_of(self._job, self._held)
-
-    def _elapsed(self) -> int:
-        return elapsed_since_first(self._store, self._held)

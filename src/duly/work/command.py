@@ -27,6 +27,7 @@ class Briefing:
     row: Run
     namespace: str
     deadline: int | None
+    first_name: str = ""  # of the job, where it was renamed since
 
     @property
     def date(self) -> str:
@@ -48,7 +49,7 @@ class Briefing:
             DULY_TRIGGER=self.claim.trigger,
             DULY_ATTEMPT=str(self.claim.number),
             DULY_ATTEMPT_ID=uuid_text(self.claim.attempt_id),
-            DULY_IDEMPOTENCY_KEY=idempotency_key(self.namespace, self.key),
+            DULY_IDEMPOTENCY_KEY=idempotency_key(self.namespace, self.key, first_name=self.first_name),
             DULY_DEADLINE=self._local(self.deadline),
             TRACEPARENT=self._traceparent(inherited.get("TRACEPARENT", "")),
         )

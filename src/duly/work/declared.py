@@ -6,6 +6,7 @@ from duly.errors import Misuse, TimeInvalid
 from duly.ledger import contracts
 from duly.ledger.named import take_adhoc, take_key, take_window
 from duly.ledger.register import Declaration, check_policies
+from duly.ledger.roster import scope_of
 from duly.schedule.catch_up import parse_catch_up
 from duly.schedule.keys import check_job_name, check_label, check_scope, parse_key
 from duly.times import parse_duration
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from duly.ledger.ask import Operation, Value
     from duly.ledger.named import Named
     from duly.ledger.records import Claimer
+    from duly.ledger.roster import Scope
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
 
@@ -42,17 +44,16 @@ def declaration_of(
     ordered: bool | None,
     inline: bool,
     owner: str | None,
-    scopes: Sequence[str] | None,
+    scopes: Sequence[str | Scope] | None,
     version: str | None,
-) -> tuple[Declaration, tuple[str, ...] | None]:
+) -> tuple[Declaration, tuple[Scope, ...] | None]:
     """The declaration of a job, and the roster that it closes, if it does. Raises `Misuse`, naming the argument."""
     check_job_name(name)
     if isinstance(scopes, str):
         raise Misuse(f"scopes: {scopes!r} is one text; give a list of names")
     if retries is not None and not isinstance(retries, int):
         raise Misuse(f"retries: {retries!r} is not a whole number")
-    for scope in scopes or ():
-        check_scope(scope)
+    roster = None if scopes is None else tuple(scope_of(scope) for scope in scopes)
     stated: dict[str, Value] = {
         "retries": retries,
         "retry_delay": _micros("retry_delay", retry_delay),
@@ -74,10 +75,10 @@ def declaration_of(
     check_policies(policies)
     if inline and effect != contracts.TRANSACTIONAL:
         raise Misuse(f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}")
-    closed = None if scopes is None else tuple(scopes)
     defaults: dict[str, Value] = {"retries": TRANSACTIONAL_RETRIES} if effect == contracts.TRANSACTIONAL else {}
+    names = None if roster is None else tuple(scope.name for scope in roster)
     label = "" if version is None else check_label(version)
-    return Declaration(name, "", schedule, policies, actor(), defaults, closed, label), closed
+    return Declaration(name, "", schedule, policies, actor(), defaults, names, label), roster
 
 
 class Wanted:

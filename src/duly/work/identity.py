@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from time import time_ns
 
+from duly.records import replace
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.schedule.keys import RunKey
@@ -50,11 +52,14 @@ def actor() -> str:
     return f"{name}@{os.uname().nodename}".encode(errors="replace").decode()
 
 
-def idempotency_key(namespace: str, key: RunKey, name: str = "") -> str:
+def idempotency_key(namespace: str, key: RunKey, name: str = "", *, first_name: str = "") -> str:
     """The UUIDv5 (RFC 9562, section 5.5) that a remote system knows an effect of a run by.
 
-    The same for every attempt of a revision, another for each environment, run, revision and message name.
+    The same for every attempt of a revision, another for each environment, run, revision and message name. It is made of
+    the name that the job was registered under: a retry after the job was renamed is still the same effect.
     """
+    if first_name and first_name != key.job:
+        key = replace(key, job=first_name)
     try:
         from _sha1 import sha1  # type: ignore[import-not-found]  # what hashlib falls back to: it spares a start OpenSSL
     except ImportError:

@@ -10,28 +10,29 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
-from duly.ledger.address import scopes_of
+from duly.ledger.address import scopes_to_work
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Taken, claim_again, claim_next, peek
+from duly.ledger.open import Idle, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
+from duly.ledger.roster import differs, enrol
 from duly.records import replace
 from duly.schedule.keys import RunKey
 from duly.times import SECOND, parse_duration
-from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue, told
+from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue, told
 from duly.work.attempt import (
     Pulse,
     elapsed_since_first,
+    ending_of,
     raise_if_refused,
     record_ending,
     retry_delay,
-    terms_of,
 )
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
@@ -43,6 +44,7 @@ from duly.work.waiting import Patience
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.remembered import Recalled
+    from duly.ledger.roster import Scope
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
@@ -64,7 +66,7 @@ class Job(Generic[Tx]):
         keeper: LeaseKeeper,
         declared: Declaration,
         function: Callable[[Run[Tx]], object],
-        scopes: tuple[str, ...] | None,
+        roster: tuple[Scope, ...] | None,
         *,
         inline: bool,
     ) -> None:
@@ -74,7 +76,9 @@ class Job(Generic[Tx]):
         self._store = store
         self._keeper = keeper
         self._declared = declared
-        self._scopes = scopes
+        self._scopes = declared.scopes
+        self._roster = roster
+        self._enrolled = not roster
         self._inline = inline
         self._memory = Memory()
 
@@ -91,6 +95,7 @@ class Job(Generic[Tx]):
         `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon`, `WindowInvalid`, `ScheduleChanged`, `LedgerBusy`.
         """
         declared = for_scope(self._declared, scope, self._scopes)
+        self._enrol()
         hashed = None if payload is None else payload_hash(payload)
         patience = None if wait is None else Patience(self._store, wait_micros(wait))
         while True:
@@ -154,7 +159,11 @@ class Job(Generic[Tx]):
         """
         done: list[Completed] = []
         failures: list[Exception] = []
-        for each in self._roster(scope):
+        try:
+            self._enrol()
+        except Exception as e:
+            raise ExceptionGroup(f"{self.name}: not all that is owed is complete", [e]) from None
+        for each in self._scopes_to_work(scope):
             try:
                 self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
             except Exception as e:
@@ -169,24 +178,36 @@ class Job(Generic[Tx]):
         """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
         as_of = self._store.now()
         tried: frozenset[RunId] = frozenset()
-        while True:
-            pulse = Pulse(self._store, trigger="catch-up")
-            try:
-                if not raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried))).writes:
-                    return
-                with self._claiming() as claiming:
-                    ask = partial(claim_next, declared, as_of=as_of, tried=tried)
-                    taken = raise_if_refused(claiming.ask(ask(pulse.claimer)))
-                    if not isinstance(taken, Taken):
-                        return
-                    tried |= {taken.run.id}
-                    again = partial(claim_again, declared, taken.run.id)
-                    try:
-                        done.append(self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again))
-                    except Exception as e:
-                        failures.append(e)
-            finally:
-                pulse.stop()
+        while isinstance(attempted := self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried), Attempted):
+            tried |= {attempted.run}
+            if isinstance(attempted.outcome, Completed):
+                done.append(attempted.outcome)
+            else:
+                failures.append(attempted.outcome)
+
+    def _attempt_next(
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+    ) -> Attempted | Idle:
+        """Attempt the oldest run of a line that is owed and can be worked. Raises what the ledger refuses before a claim."""
+        pulse = Pulse(self._store, trigger=trigger)
+        try:
+            seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
+            if not seen.writes:
+                return seen
+            with self._claiming() as claiming:
+                taken = claiming.ask(claim_next(declared, pulse.claimer, as_of=as_of, tried=tried))
+                if isinstance(taken, (Refused, Misuse)):
+                    raise taken
+                if isinstance(taken, Idle):
+                    return taken
+                again = partial(claim_again, declared, taken.run.id)
+                try:
+                    completed = self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
+                except Exception as e:
+                    return Attempted(taken.run.id, str(taken.key), taken.claim.number, e)
+                return Attempted(taken.run.id, str(taken.key), taken.claim.number, completed)
+        finally:
+            pulse.stop()
 
     def _claiming(self) -> Claiming:
         # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.
@@ -204,18 +225,18 @@ class Job(Generic[Tx]):
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
         pid = os.getpid()
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
+        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
         if not self._inline:
-            self._keeper.keep(claim, run._supersede)
+            self._keeper.keep(claim, run._supersede, run._cancel, run._progress_now)
         try:
             refuse_unfinished(self.function(run))
-            run._complete(complete_or_raise(claim))
+            run._complete(complete_or_raise(claim, output=run.output))
             return Completed(run.key, run.attempt)
         except BaseException as e:
             if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's
                 raise
             run._abandon()
-            self._record(job, claim, row.payload, e, again)
+            self._record(run, job, claim, row.payload, e, again)
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
             raise
         finally:
@@ -223,6 +244,7 @@ class Job(Generic[Tx]):
 
     def _record(
         self,
+        run: Run[Tx],
         job: JobRow,
         claim: Held,
         payload: str | None,
@@ -233,14 +255,10 @@ class Job(Generic[Tx]):
         if isinstance(error, ClaimLost):
             return
         try:
-            ending = contracts.after_failure(
-                terms_of(job, claim),
-                type(error).__qualname__,
-                elapsed=elapsed_since_first(self._store, claim),
-                failures=claim.failures,
-            )
+            elapsed = elapsed_since_first(self._store, claim)
+            ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
-                record_ending(self._store, job, claim, ending, error=error_place(error))
+                record_ending(self._store, job, claim, ending, error=error_place(error), progress=run._progress_now())
                 return
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
             claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)
@@ -254,12 +272,19 @@ class Job(Generic[Tx]):
                 return
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
 
-    def _roster(self, scope: str | None) -> list[str]:
+    def _scopes_to_work(self, scope: str | None) -> list[str]:
         if scope is not None:
             return [scope]
         if self._scopes is not None:
             return list(self._scopes)
-        return self._store.read(scopes_of(self.name)) or [""]
+        return self._store.read(scopes_to_work(self.name))
+
+    def _enrol(self) -> None:
+        """Put the scopes that are declared on the roster, once: one that is never run is missing, and not invisible."""
+        if self._enrolled or self._roster is None:
+            return
+        missing = self._store.read(differs(self._declared, self._roster))
+        self._enrolled = not missing or has_enrolled(self._store.write(enrol(self._declared, self._roster)))
 
 
 def answered(named: Named) -> AlreadyCompleted | Busy | NotDue:
@@ -276,6 +301,13 @@ def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None)
     if roster is not None and scope not in roster:
         raise UnknownScope(f"scope: {declared.job} has the scopes {', '.join(map(repr, roster))}, not {scope!r}")
     return declared if declared.scope == scope else replace(declared, scope=scope)
+
+
+def has_enrolled(answer: list[str] | Refused | Misuse) -> bool:
+    """Whether the roster is as declared. What the ledger refuses of the job, the run that follows is refused as well."""
+    if isinstance(answer, Misuse):
+        raise answer
+    return not isinstance(answer, Refused)
 
 
 def refuse_unfinished(result: object) -> None:

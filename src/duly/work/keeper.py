@@ -2,7 +2,7 @@
 
 A lease is renewed when a third of it is over. That a renewal could not be written (a busy ledger, the run's own open
 transaction) is no loss: while somebody else writes, nobody can take over. That it was *refused* is: the claim's owner is
-told, at once.
+told, at once; and so, once, when a person asked the attempt to stop.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from collections.abc import Callable
 from time import monotonic
 
 from duly.errors import DulyError
+from duly.ledger.progress import Progress, report
 from duly.ledger.records import Claim
-from duly.ledger.take import renew
+from duly.ledger.take import ASKED_TO_STOP, LOST, beat
 from duly.store.protocol import Store
 from duly.times import SECOND
 from duly.work.waiting import LOOK_SECONDS
 
-_LONGEST_WAIT = 3600.0
 _IDLE_SECONDS = 1.0  # a thread for each of many short runs would cost more than they do
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before others are looked at
+REPORT_SECONDS = 2.0  # how often an attempt's progress is looked at
+REPORT_BUSY_SECONDS = 0.1  # and how long it waits for its turn: the next look tells as well
 
 # A process must not fork while a keeper is inside the database's library: its child would inherit locks that nobody frees.
 _in_database = threading.Lock()
@@ -44,14 +46,23 @@ class LeaseKeeper:
         self._changed = threading.Condition()
         self._kept: dict[bytes, _Kept] = {}
         self._looks_at = 0  # when the thread looks next, by itself
+        self._report_at = 0  # before it, no progress is written
         self._thread: threading.Thread | None = None
 
-    def keep(self, claim: Claim, lost: Callable[[], None]) -> None:
-        """Renew the claim's lease from now on; call `lost` once if another attempt has taken the run over."""
+    def keep(
+        self,
+        claim: Claim,
+        lost: Callable[[], None],
+        asked: Callable[[], None],
+        progress: Callable[[], Progress | None],
+    ) -> None:
+        """Renew the claim's lease from now on; call `lost` once if another attempt has taken the run over, and `asked` once if
+        a person asked this one to stop. Its `progress` is looked at every few seconds, and written when it is another.
+        """
         if self._pid != os.getpid():
             self._begin_anew()
         with self._changed:
-            kept = self._kept[claim.attempt_id] = _Kept(claim, lost, self._now() + claim.lease // 3)
+            kept = self._kept[claim.attempt_id] = _Kept(claim, lost, asked, progress, self._now() + claim.lease // 3)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._work, name="duly-lease-keeper", daemon=True)
                 self._thread.start()
@@ -75,12 +86,17 @@ class LeaseKeeper:
                             self._thread = None
                             return
                         continue
+                    now = self._now()
+                    told = self._told(now)
                     first = min(self._kept.values(), key=lambda kept: kept.renew_at)
-                    left = first.renew_at - self._now()
-                    if left > 0:
-                        self._wait(LOOK_SECONDS if self._store.clock_by_hand else min(left / SECOND, _LONGEST_WAIT))
+                    left = first.renew_at - now
+                    if left > 0 and not told:
+                        self._wait(LOOK_SECONDS if self._store.clock_by_hand else min(left / SECOND, REPORT_SECONDS))
                         continue
-                self._renew(first)
+                for kept in told:
+                    self._report(kept)
+                if left <= 0:
+                    self._renew(first)
         finally:
             with _in_database:
                 self._store.close()
@@ -104,25 +120,60 @@ class LeaseKeeper:
             pass
         return self._hand
 
+    def _told(self, now: int) -> list[_Kept]:
+        """The claims whose progress is to be written now."""
+        if now < self._report_at:
+            return []
+        told = [kept for kept in self._kept.values() if kept.progress() is not kept.written]
+        if told:
+            self._report_at = now + int(REPORT_SECONDS * SECOND)
+        return told
+
+    def _report(self, kept: _Kept) -> None:
+        """Write how far an attempt is. Where others are writing, the next look tells: nothing is decided by it."""
+        progress = kept.progress()
+        if progress is None:
+            return
+        try:
+            with _in_database:
+                self._store.write(report(kept.claim, progress), durable=False, busy_seconds=REPORT_BUSY_SECONDS)
+        except DulyError:
+            return
+        kept.written = progress
+
     def _renew(self, kept: _Kept) -> None:
         try:
             with _in_database:
-                held = self._store.write(renew(kept.claim), busy_seconds=RENEW_SECONDS)
+                heard = self._store.write(beat(kept.claim), busy_seconds=RENEW_SECONDS)
         except DulyError:  # not decided: try again soon
             kept.renew_at = self._now() + max(kept.claim.lease // 10, int(LOOK_SECONDS * SECOND))
             return
         kept.renew_at = self._now() + kept.claim.lease // 3
-        if not held:
+        if heard == LOST:
             with self._changed:
                 was_kept = self._kept.pop(kept.claim.attempt_id, None)
             if was_kept is not None:
                 kept.lost()
+        elif heard == ASKED_TO_STOP and not kept.is_asked:
+            kept.is_asked = True
+            kept.asked()
 
 
 class _Kept:
-    __slots__ = ("claim", "lost", "renew_at")
+    __slots__ = ("asked", "claim", "is_asked", "lost", "progress", "renew_at", "written")
 
-    def __init__(self, claim: Claim, lost: Callable[[], None], renew_at: int) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        lost: Callable[[], None],
+        asked: Callable[[], None],
+        progress: Callable[[], Progress | None],
+        renew_at: int,
+    ) -> None:
         self.claim = claim
         self.lost = lost
+        self.asked = asked
+        self.progress = progress
+        self.is_asked = False
+        self.written: Progress | None = None
         self.renew_at = renew_at

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from duly.ledger.named import Named
+    from duly.ledger.roster import Scope
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.borrowed import Lent
@@ -52,6 +53,7 @@ class Ledger(Generic[Tx]):
         self._store = store
         self._keeper = LeaseKeeper(store)
         self._memory = Memory()
+        self._jobs: dict[str, Job[Tx]] = {}
 
     def __repr__(self) -> str:
         return f"<duly.Ledger {self._store.path}>"
@@ -74,7 +76,7 @@ class Ledger(Generic[Tx]):
         ordered: bool | None = None,
         inline: bool = False,
         owner: str | None = None,
-        scopes: Sequence[str] | None = None,
+        scopes: Sequence[str | Scope] | None = None,
         version: str | None = None,
     ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
         """Declare a job whose work is the decorated function.
@@ -82,12 +84,13 @@ class Ledger(Generic[Tx]):
         `catch_up` is named by whoever writes the job: `duly.EACH` or `duly.LATEST`. `effect` is its contract:
         `transactional` (it writes through `run.tx`), `idempotent` (with `remembers`, how long the destination
         deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. What is left out keeps the
-        value that the ledger has. `scopes` closes the roster. A `timeout` ends no function from outside: it is told as
-        `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed commit instead of two,
-        for short transactional work that may hold the ledger while it lasts. Another schedule than the ledger has in force
-        is refused as `ScheduleChanged`, unless it comes with a `version`, a label as `2026-11-a` that the ledger has not
-        seen: then it is put in force, for the windows after those that have begun. A label that was replaced is refused.
-        Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
+        value that the ledger has. `scopes` closes the roster: names, or a `duly.Scope` with a beginning and an end; all of
+        them are on it from the first `run` or `catch_up` on, whether they run or not. A `timeout` ends no function from
+        outside: it is told as `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed
+        commit instead of two, for short transactional work that may hold the ledger while it lasts. Another schedule than
+        the ledger has in force is refused as `ScheduleChanged`, unless it comes with a `version`, a label as `2026-11-a`
+        that the ledger has not seen: then it is put in force, for the windows after those that have begun. A label that was
+        replaced is refused. Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
         """
         declared, closed = declaration_of(
             name,
@@ -114,9 +117,16 @@ class Ledger(Generic[Tx]):
                 raise Misuse(
                     f"{name}: the function of a job is called and is done when it returns; it cannot be async or yield"
                 )
-            return Job(self._store, self._keeper, declared, function, closed, inline=inline)
+            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline)
+            self._jobs[name] = job
+            return job
 
         return register
+
+    @property
+    def jobs(self) -> dict[str, Job[Tx]]:
+        """The jobs that were declared here, by name: what a daemon works."""
+        return dict(self._jobs)
 
     def take(
         self,

@@ -9,7 +9,17 @@ from __future__ import annotations
 from time import monotonic
 
 from duly.codes import CANNOT_CREATE, CONFIGURATION, TAKEN_OVER, TIMED_OUT, UNKNOWN
-from duly.errors import ClaimLost, Conflict, DulyError, LedgerUnavailable, Misuse, NotAllowed, OutcomeUnknown, Refused
+from duly.errors import (
+    ClaimLost,
+    Conflict,
+    DulyError,
+    JobRenamed,
+    LedgerUnavailable,
+    Misuse,
+    NotAllowed,
+    OutcomeUnknown,
+    Refused,
+)
 from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, has_completed, has_ended, release_or_raise
 from duly.ledger.contracts import Ending
@@ -17,7 +27,7 @@ from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, NotDue
 from duly.ledger.register import schedule_of
-from duly.ledger.take import look, renew
+from duly.ledger.take import ASKED_TO_STOP, LOST, beat, look
 from duly.records import record
 from duly.times import MINUTE, duration_text
 from duly.work.attempt import OutputRefused, Pulse, elapsed_since_first, raise_if_refused, record_ending, terms_of
@@ -31,7 +41,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
     from duly.ledger.ask import Operation
-    from duly.ledger.records import Claimer, Job, Run, RunId
+    from duly.ledger.records import Claimer, Job, Pause, Run, RunId
     from duly.ledger.register import Declaration
     from duly.schedule.keys import RunKey
     from duly.store.protocol import Store
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
     Ask: TypeAlias = Callable[[Claimer], Operation[T]]
 
 EARLY = MINUTE  # a poke this much before a due time is taken for it: clocks differ
+STOPPED = 128 + 15  # as a shell says of SIGTERM: a command that was told to stop, and ended with 0
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is looked at again
 
 
@@ -100,7 +111,9 @@ class Poke:
         self._order = order
         self._signals = signals
         self._tell = tell
+        self.paused: Pause | None = None  # why nothing more is worked
         self.reports: dict[RunId, Report] = {}  # the last attempt's, of each run worked, in the order of working
+        self.ended_at: int | None = None  # when the line ended, if it did before this poke
 
     # -- which runs ----------------------------------------------------------------------------------------------------
 
@@ -108,7 +121,16 @@ class Poke:
         """Work what is owed. Answers the run that was not worked and is the newest due, or that blocks it."""
         as_of = began = self._store.now()
         while True:
-            answer = self._next(as_of)
+            try:
+                answer = self._next(as_of)
+            except JobRenamed:
+                if not self.reports:
+                    raise
+                return None  # while its runs were worked; the next poke is told
+            self.paused = answer.paused if isinstance(answer, Idle) else None
+            if isinstance(answer, Idle) and answer.known is not None and answer.known.line is not None:
+                ends = answer.known.line.ends
+                self.ended_at = ends if ends is not None and ends <= began else None
             if isinstance(answer, Work):
                 self._work(answer)
                 if self._signals.end_is_wanted() or self._order.only_one:
@@ -250,7 +272,7 @@ class Poke:
     def _attempt(self, work: Work) -> Report:
         """Give one run to the command, and write down how that ended."""
         deadline = _deadline(work.job, work.claim, work.next_due)
-        briefing = Briefing(work.key, work.claim, work.row, self._store.namespace, deadline)
+        briefing = Briefing(work.key, work.claim, work.row, self._store.namespace, deadline, work.job.first_name)
         try:
             return self._attempt_with(work, briefing)
         except ClaimLost:
@@ -325,7 +347,9 @@ class Poke:
         except ClaimLost:
             if not self._store.read(has_completed(work.claim)):
                 raise
-        code = TIMED_OUT if ended.why else 128 + ended.signal if ended.signal else ended.code
+        code = 128 + ended.signal if ended.signal else ended.code
+        if ended.why and ended.why != contracts.CANCELLED:
+            code = TIMED_OUT
         then = f", which then ended with {code}" if code else ""
         return self._report(work, code, states.COMPLETED, f"completed by the command{then}")
 
@@ -334,10 +358,14 @@ class Poke:
             raise ClaimLost
         terms = terms_of(work.job, work.claim)
         elapsed = elapsed_since_first(self._store, work.claim)
+        code = 128 + ended.signal if ended.signal else ended.code
+        if ended.why == contracts.CANCELLED:
+            how = f"signal {ended.signal}" if ended.signal else f"exit {code}"
+            ending = contracts.after_cancel(terms, elapsed=elapsed, code=code)
+            return self._end(work, ending, code or STOPPED, error=how)
         if ended.why:
             ending = contracts.after_vanishing(terms, elapsed=elapsed, cause=ended.why)
             return self._end(work, ending, TIMED_OUT)
-        code = 128 + ended.signal if ended.signal else ended.code
         if code == 0:
             return self._succeed(work, terms, place)
         ending = contracts.after_exit(terms, code, elapsed=elapsed, failures=work.claim.failures)
@@ -369,16 +397,15 @@ class Poke:
             )
         return self._report(work, 0, states.COMPLETED, cause)
 
-    def _end(self, work: Work, ending: Ending, code: int) -> Report:
+    def _end(self, work: Work, ending: Ending, code: int, *, error: str = "") -> Report:
         """Write down an end other than completion. An unknown outcome has a code of its own."""
+        error = error or ending.cause
         code = UNKNOWN if ending.state == states.UNKNOWN else code
         retry_in = None
         try:
-            retry_in = self._settle(
-                lambda: record_ending(self._store, work.job, work.claim, ending, error=ending.cause)
-            )
+            retry_in = self._settle(lambda: record_ending(self._store, work.job, work.claim, ending, error=error))
         except ClaimLost:
-            if not self._has_ended(work, "failed", ending.cause):
+            if not self._has_ended(work, ending.outcome, error):
                 raise
             retry_in = self._retry_on_record(work)
         except (Conflict, LedgerUnavailable) as e:
@@ -425,7 +452,7 @@ def _deadline(job: Job, claim: Claim, next_due: int | None) -> int | None:
 
 
 class _Heart:
-    """What is due while a child runs: the lease's renewals, and its time-out."""
+    """What is due while a child runs: the lease's renewals, with what they hear, and its time-out."""
 
     def __init__(self, store: Store, work: Work) -> None:
         self._store = store
@@ -448,7 +475,8 @@ class _Heart:
 
     def _renew(self, child: Child, now: int) -> None:
         try:
-            self.lost = not self._store.write(renew(self._claim), busy_seconds=RENEW_SECONDS)
+            heard = self._store.write(beat(self._claim), busy_seconds=RENEW_SECONDS)
+            self.lost = heard == LOST
             if self.lost and self._store.read(has_completed(self._claim)):
                 self.lost, self._renew_at = False, None  # by its command, which goes on: nothing is left to renew
                 return
@@ -458,3 +486,5 @@ class _Heart:
         self._renew_at = now + self._claim.lease // 3
         if self.lost:  # told to stop only now that another attempt has it
             child.stop("another attempt took the run over", now)
+        elif heard == ASKED_TO_STOP:
+            child.stop(contracts.CANCELLED, now)

@@ -10,8 +10,9 @@ import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from duly.errors import CommitUnknown, Conflict, TransactionOwned
+from duly.errors import CommitUnknown, Conflict, Misuse, TransactionOwned
 from duly.ledger.complete import has_completed
+from duly.ledger.progress import Progress
 from duly.ledger.records import Claim
 from duly.ledger.records import Run as Row
 from duly.schedule.keys import RunKey
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 Tx = TypeVar("Tx")
 T = TypeVar("T")
+
+LONGEST_OUTPUT = 4096  # it says where something is, and is not that thing
 
 
 class LongTransaction(UserWarning):
@@ -42,13 +45,19 @@ class Window(NamedTuple):
 class RunFacts:
     """What an attempt knows of its run, whichever way it is called. Most functions ask for little of it."""
 
-    def __init__(self, namespace: str, key: RunKey, claim: Claim, row: Row, timeout: int | None) -> None:
+    def __init__(
+        self, namespace: str, key: RunKey, claim: Claim, row: Row, timeout: int | None, first_name: str
+    ) -> None:
         self._namespace = namespace
+        self._first_name = first_name
         self._key = key
         self._claim = claim
         self._row = row
         self._timeout = timeout
         self._superseded = False
+        self._cancelled = False
+        self._progress: Progress | None = None
+        self._output: str | None = None
         self.attempt: int = claim.number
 
     @cached_property
@@ -89,7 +98,7 @@ class RunFacts:
     @cached_property
     def idempotency_key(self) -> str:
         """What a remote system knows the run's effect by: a UUID, the same for every attempt."""
-        return idempotency_key(self._namespace, self._key)
+        return idempotency_key(self._namespace, self._key, first_name=self._first_name)
 
     @property
     def deadline(self) -> datetime.datetime | None:
@@ -115,6 +124,48 @@ class RunFacts:
     def _supersede(self) -> None:
         self._superseded = True
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether a person asked this attempt to stop (`duly cancel`), as its last heartbeat heard. What raises from then on
+        ends it as cancelled, by its contract; what completes all the same is complete.
+        """
+        return self._cancelled
+
+    def _cancel(self) -> None:
+        self._cancelled = True
+
+    def progress(self, done: int, *, of: int | None = None) -> None:
+        """Say how far this attempt is: so many are done, of so many if that is known. Shown by `duly status` and `explain`.
+
+        Only noted here; written every few seconds at most beside the lease, never in a transaction of this run's. An inline
+        run shows none. Raises `Misuse`.
+        """
+        for name, number in (("done", done), ("of", of)):
+            least = 0 if name == "done" else 1
+            if number is not None and (type(number) is not int or not least <= number < 1 << 63):
+                raise Misuse(f"progress: {name} has to be a whole number from {least} on, not {number!r}")
+        self._progress = Progress(done, of)
+
+    def _progress_now(self) -> Progress | None:
+        return self._progress
+
+    @property
+    def output(self) -> str | None:
+        """Where the run's output is, as `s3://exports/2026-10-05.csv`, or its result in a few words: set by the function, kept
+        with the completion, shown by `duly explain`. Never a secret. Setting it raises `Misuse`.
+        """
+        return self._output
+
+    @output.setter
+    def output(self, where: str | None) -> None:
+        given: object = where
+        if isinstance(given, str):
+            if not given.strip() or len(given) > LONGEST_OUTPUT:
+                raise Misuse(f"output: 1 to {LONGEST_OUTPUT} characters say where it is; these are {len(given)}")
+        elif given is not None:
+            raise Misuse(f"output: a text says where it is, not a {type(given).__name__}")
+        self._output = where
+
 
 class Run(RunFacts, Generic[Tx]):
     """One attempt at a run, for a job's function.
@@ -132,8 +183,9 @@ class Run(RunFacts, Generic[Tx]):
         row: Row,
         transaction: Owned | None = None,
         timeout: int | None = None,
+        first_name: str = "",
     ) -> None:
-        super().__init__(store.namespace, key, claim, row, timeout)
+        super().__init__(store.namespace, key, claim, row, timeout, first_name)
         self._store = store
         self._transaction = transaction
         self._began = time.monotonic()

@@ -54,7 +54,7 @@ class Answers:
         if ask.statement is None:
             if ask.want == "now":
                 return await self._connection.fetchval(f"select {clock_sql(self.clock_by_hand)}")
-            return False  # no pulse: the lease alone decides
+            return None  # no pulse is to be seen from here: the lease alone decides
         sql, names = _numbered(ask.statement, clock_sql(self.clock_by_hand))
         values = [ask.parameters[name] for name in names]
         try:

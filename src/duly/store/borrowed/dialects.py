@@ -48,7 +48,7 @@ class Database(Protocol):
     def clock(self) -> int | str:
         """The instant, or the statement that asks for it."""
 
-    def alive(self, attempt_id: bytes) -> bool: ...
+    def alive(self, attempt_id: bytes) -> bool | None: ...
 
     def meaning_of(self, error: BaseException | None) -> Exception | None:
         """What an error of the driver means; None for one that is ours, and has to be seen as it is."""
@@ -67,8 +67,8 @@ class OnPostgres:
     def clock(self) -> str:
         return f"select {clock_sql(self.clock_by_hand)}"
 
-    def alive(self, attempt_id: bytes) -> bool:
-        return False
+    def alive(self, attempt_id: bytes) -> None:
+        return None
 
     def meaning_of(self, error: BaseException | None) -> DulyError:
         state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or ""  # the latter is psycopg2's
@@ -90,7 +90,7 @@ class OnSqlite:
     def clock(self) -> int | str:
         return "select at from duly_clock" if self.clock_by_hand else time_ns() // 1000
 
-    def alive(self, attempt_id: bytes) -> bool:
+    def alive(self, attempt_id: bytes) -> bool | None:
         # In memory whoever could hold it is this connection.
         return bool(self.path) and has_pulse(lock_path(self.path), attempt_id)
 
@@ -135,7 +135,7 @@ class Answers:
             raise ask.statement.refuses from None
         return _wanted(ask.want, rows)
 
-    def _alive(self, ask: Ask) -> bool:
+    def _alive(self, ask: Ask) -> bool | None:
         attempt_id = ask.parameters["attempt_id"]
         assert isinstance(attempt_id, bytes)
         return self._database.alive(attempt_id)

@@ -6,6 +6,8 @@
 --   duly_series    a line under one zone and grain        duly_text      long text of attempts and runs
 --   duly_adhoc     runs outside the schedule, by id       duly_output    an output file about to be moved into place
 --   duly_skipped   ranges of windows without rows         duly_event     evidence: who, when, which, why
+--   duly_former_name   names that jobs have given up
+--   duly_progress  how far an attempt says that it is, told beside its lease
 --
 -- A run's identity is (series, nominal, revision). The nominal is 2 x the civil seconds of what the schedule says, in
 -- the schedule's own wall clock, + 1 for the second pass of a repeated hour. While an attempt is current it lives in
@@ -46,6 +48,7 @@ create table duly_clock (
 create table duly_job (
     id            integer primary key,
     name          text    not null unique,
+    first_name    text    not null,           -- what it was registered as; remote systems know its effects by it
     catch_up      text    not null,
     contract      text    not null check (contract in ('transactional', 'idempotent', 'external')),
     remembers     integer,                    -- idempotent: how long the destination deduplicates; null: for ever
@@ -61,6 +64,11 @@ create table duly_job (
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       integer,                    -- the schedule version in force; null: never scheduled
+    paused_at     integer,                    -- no run of it is started from then on
+    paused_until  integer,                    -- and before this; null: until somebody resumes it
+    paused_by     text,
+    paused_why    text,
+    retired_at    integer,                    -- null: it is not retired
     edition       integer not null default (random()), -- another with each change of this row: who remembers it can tell
     created_at    integer not null
 );
@@ -69,6 +77,15 @@ create trigger duly_job_changed after update on duly_job when new.edition = old.
 begin
     update duly_job set edition = random() where id = new.id;
 end;
+
+-- Names that jobs have given up. They are given to no other job: an old host may still declare them.
+create table duly_former_name (
+    name   text    primary key,
+    job    integer not null references duly_job (id),
+    at     integer not null,
+    by     text    not null,
+    reason text    not null
+) without rowid;
 
 create table duly_version (
     job            integer not null references duly_job (id),
@@ -99,11 +116,17 @@ create table duly_line (
     scope           text    not null,
     starts          integer,                  -- nothing due before it is owed; null: not yet seen under a schedule
     ends            integer,                  -- nothing due at or after it is owed; null: no end
+    ends_alone      integer,                  -- of a retired job's line: what `ends` was before
+    undeclared_at   integer,                  -- since when the code that closes the roster does not name the scope
     opened_until    integer,                  -- the last window that was opened ends there; the next one starts there
     next_due        integer,                  -- the first window that ends after opened_until is due then
     holder_series   integer,                  -- the run that holds the line (no overlap)
     holder_nominal  integer,
     holder_revision integer,
+    paused_at       integer,                  -- as of a job
+    paused_until    integer,
+    paused_by       text,
+    paused_why      text,
     created_at      integer not null,
     unique (job, scope)
 );
@@ -157,6 +180,7 @@ create table duly_run (
     remembers        integer,
     owner            text,
     trigger          text,
+    cancel_number    integer,                 -- the attempt that a person asked to stop; no later one is meant
     primary key (series, nominal, revision)
 ) without rowid;
 
@@ -169,6 +193,17 @@ create table duly_renewal (
     revision   integer not null,
     attempt_id blob    not null,
     until      integer not null,
+    primary key (series, nominal, revision)
+) without rowid;
+
+create table duly_progress (
+    series     integer not null,
+    nominal    integer not null,
+    revision   integer not null,
+    attempt_id blob    not null,
+    done       integer not null,
+    total      integer,                       -- null: nobody said of how many
+    at         integer not null,
     primary key (series, nominal, revision)
 ) without rowid;
 

@@ -27,7 +27,7 @@ class Pulses(Stories):
     def test_without_one_the_lease_decides(self, desk: Desk) -> None:
         """Nobody shows a pulse that was not begun."""
         first = desk.take()
-        assert desk.store.read(alive(first.attempt_id)) is False
+        assert not desk.store.read(alive(first.attempt_id))
         assert isinstance(desk.ask(), Busy)
 
         desk.lapse()

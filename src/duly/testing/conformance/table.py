@@ -15,6 +15,7 @@ import pytest
 from duly.errors import DulyError
 from duly.ledger import states
 from duly.ledger.ask import Statement, count
+from duly.ledger.cancel import CANCEL_IF_HELD
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.once import once
@@ -145,6 +146,7 @@ EVENTS: dict[str, Callable[[Situation], None]] = {
     "resolve_done": lambda it: it.write(resolve(it.run, WORD, done=True)),
     "resolve_not_done": lambda it: it.write(resolve(it.run, WORD, done=False)),
     "retry": lambda it: it.write(retry(it.run, WORD)),
+    "cancel": lambda it: it.touch(CANCEL_IF_HELD, **it.as_seen),
     "skip": lambda it: it.write(skip(it.known, it.run, it.occurrence, WORD)),
     "unskip": lambda it: it.write(unskip(it.known, it.run, it.occurrence, WORD)),
     "reopen": lambda it: it.write(reopen(it.run, WORD)),

@@ -105,6 +105,24 @@ def unknown_is_never_taken(history: History) -> Iterator[str]:
             yield f"{_change(before, after)}: an unknown run got another attempt"
 
 
+def what_is_cancelled_is_not_tried_again(history: History) -> Iterator[str]:
+    """A request to stop means the attempt that was being made then, and after it nothing is tried again by policy."""
+    for before, after in _changes(history):
+        if before is None:
+            continue
+        was = before.run
+        if after.run.cancel_number not in (None, was.cancel_number) and (
+            (after.run.cancel_number, after.run.attempt_id) != (was.fence, was.attempt_id)
+            or was.state != states.RUNNING
+        ):
+            yield f"{_change(before, after)}: attempt {after.run.cancel_number} was asked to stop, which was not being made"
+        if was.cancel_is_asked and was.state in (states.RUNNING, states.UNKNOWN):
+            if after.run.fence > was.fence:
+                yield f"{_change(before, after)}: it was asked to stop, and another attempt was made"
+            if after.run.state == states.OPEN or (after.run.state == states.FAILED and after.run.retry_at is not None):
+                yield f"{_change(before, after)}: it was asked to stop, and is to be tried again"
+
+
 def payload_is_fixed(history: History) -> Iterator[str]:
     """I6: the payload is fixed by the first claim; only a person's retry of a failed run with a new one mends it."""
     for before, after in _changes(history):
@@ -121,6 +139,14 @@ def nothing_below_the_horizon_is_executed(history: History) -> Iterator[str]:
         absent_or_open = before is None or before.run.fence == 0
         if began and absent_or_open and after.run.nominal < after.horizon:
             yield f"{after.run.id} lies below the horizon and was executed"
+
+
+def nothing_after_the_end_is_executed(history: History) -> Iterator[str]:
+    """What comes due of a line after it has ended is not executed, unless it had its row before."""
+    for before, after in _changes(history):
+        due, ends = after.run.due, after.ends
+        if before is None and after.run.fence > 0 and due is not None and ends is not None and due >= ends:
+            yield f"{after.run.id} comes due after its line ended, and was executed"
 
 
 def sealed_windows_never_change(history: History) -> Iterator[str]:
@@ -228,7 +254,8 @@ def no_run_is_stuck(history: History) -> Iterator[str]:
             continue
         if isinstance(answer, OutcomeUnknown) and run.state in (states.UNKNOWN, states.RUNNING):
             continue
-        if isinstance(answer, RunFailed) and run.waits_for_a_person:
+        was_cancelled = run.state == states.RUNNING and run.cancel_is_asked
+        if isinstance(answer, RunFailed) and (run.waits_for_a_person or was_cancelled):
             continue
         if (
             isinstance(answer, NotDue) and run.state == states.OPEN and run.due == answer.due
@@ -244,8 +271,10 @@ INVARIANTS: tuple[Invariant, ...] = (
     a_live_holder_is_not_taken_over,
     fences_only_rise,
     unknown_is_never_taken,
+    what_is_cancelled_is_not_tried_again,
     payload_is_fixed,
     nothing_below_the_horizon_is_executed,
+    nothing_after_the_end_is_executed,
     sealed_windows_never_change,
     windows_tile_time,
     every_change_is_in_the_table,

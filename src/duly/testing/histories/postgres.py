@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 5  # seconds that a lock is waited for: in vain, if nobody saw that it is waited for
+PATIENCE = 30  # seconds that a lock is waited for: in vain, if nobody saw that it is waited for
 FIRST_LOOK = 0.001  # seconds until the server is asked whether a statement waits
 TIDY_EACH = 100  # histories between two vacuums: each leaves dead rows
 

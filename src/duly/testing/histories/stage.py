@@ -28,7 +28,7 @@ MAKE_EFFECTS = f"create table {EFFECTS} (attempt_id {{bytes}} not null)"
 SIGHT = Statement(
     "sight",
     f"""
-select {{now}}, l.id, j.overlap, s.horizon, {RUN_COLUMNS}
+select {{now}}, l.id, l.ends, j.overlap, s.horizon, {RUN_COLUMNS}
   from duly_run r
   join duly_series s on s.id = r.series
   join duly_line l on l.id = s.line
@@ -58,6 +58,7 @@ class Seen:
 
     at: int
     line: int
+    ends: int | None
     overlap: int
     horizon: int
     run: Run
@@ -142,7 +143,10 @@ def register(stage: Stage, job: str, schedule: Schedule, *, scope: str = "", **p
 
 def look_at(stage: Stage) -> list[Seen]:
     """All runs, as they are committed now."""
-    return [Seen(at, line, overlap, horizon, Run(*run)) for at, line, overlap, horizon, *run in _rows(stage, SIGHT)]
+    return [
+        Seen(at, line, ends, overlap, horizon, Run(*run))
+        for at, line, ends, overlap, horizon, *run in _rows(stage, SIGHT)
+    ]
 
 
 def attempts_of(stage: Stage) -> list[Ended]:

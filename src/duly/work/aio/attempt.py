@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from duly.errors import Misuse, Refused
-from duly.ledger import states
-from duly.ledger.complete import doubt_or_raise, fail_or_raise, release_or_raise
+from duly.ledger.complete import release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.records import Claim, Job
 from duly.times import SECOND
 from duly.work.aio.awaited import to_the_end
-from duly.work.attempt import raise_if_refused, retry_delay
+from duly.work.attempt import ended, raise_if_refused, retry_delay
 from duly.work.waiting import FIRST_LOOK, LAST_LOOK, LOOK_SECONDS
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.named import Named
+    from duly.ledger.progress import Progress
     from duly.store.protocol import AsyncOwned, AsyncStore
 
 T = TypeVar("T")
@@ -78,6 +78,28 @@ def held_of(named: Named) -> Claim | None:
     return named.answer if isinstance(named.answer, Claim) else None
 
 
+class Working:
+    """The task that works a run, cancelled when a person asks the attempt to stop, as `asyncio.timeout` cancels one."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # a coroutine that is awaited runs in one
+        self._task = task
+        self._asked_before = task.cancelling()
+        self._tell = tell
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Cancel the task, wherever it waits now."""
+        self._is_stopped = True
+        self._tell()
+        self._task.cancel()
+
+    def was_stopped_by_us_alone(self) -> bool:
+        """Take our cancellation back, if there was one; whether there was, and nobody else's. To be asked once."""
+        return self._is_stopped and self._task.uncancel() <= self._asked_before
+
+
 class Patience:
     """Looks at a holder again and again, until a deadline by the ledger's clock."""
 
@@ -101,13 +123,12 @@ class Patience:
         return True
 
 
-async def record_ending(store: AsyncStore, job: Job, claim: Claim, ending: Ending, *, error: str) -> None:
+async def record_ending(
+    store: AsyncStore, job: Job, claim: Claim, ending: Ending, *, error: str, progress: Progress | None = None
+) -> None:
     """Write down how an attempt ended, other than by completing. Raises `ClaimLost` if another attempt took it over."""
-    if ending.state == states.UNKNOWN:
-        await store.write(doubt_or_raise(claim, ending.cause))
-        return
     retry_in = retry_delay(job, claim, counted=ending.counted) if ending.retry else None
-    await store.write(fail_or_raise(claim, ending, retry_in=retry_in, error=error))
+    await store.write(ended(claim, ending, retry_in=retry_in, error=error, progress=progress))
 
 
 async def elapsed_since_first(store: AsyncStore, claim: Claim) -> int:

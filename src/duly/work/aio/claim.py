@@ -15,7 +15,7 @@ from duly.work.aio.attempt import elapsed_since_first, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end, undivided
 from duly.work.aio.run import Run
 from duly.work.answers import Completed
-from duly.work.attempt import Pulse, terms_of
+from duly.work.attempt import Pulse, ending_of
 from duly.work.exception import error_place
 from duly.work.run import Window
 
@@ -37,7 +37,7 @@ class Claim:
     def __init__(
         self, store: AsyncStore, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
     ) -> None:
-        self.run: Run[Any] = Run(store, key, held, row)
+        self.run: Run[Any] = Run(store, key, held, row, first_name=job.first_name)
         self._store = store
         self._keeper = keeper
         self._job = job
@@ -61,6 +61,13 @@ class Claim:
         """Whether another attempt took this run over: stop."""
         return self.run.superseded
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether a person asked this attempt to stop, as its last heartbeat heard. The block is not cancelled for that: it may
+        be in the midst of a transaction of its own.
+        """
+        return self.run.cancelled
+
     def __repr__(self) -> str:
         return f"<duly.aio.Claim {self.run.key} attempt {self.run.attempt}>"
 
@@ -73,7 +80,7 @@ class Claim:
             self._pulse.stop()
 
     async def __aenter__(self) -> Claim:
-        self._keeper.keep(self._held, self._lost)
+        self._keeper.keep(self._held, self._lost, self.run._cancel, self.run._progress_now)
         return self
 
     def _lost(self) -> None:
@@ -109,7 +116,7 @@ class Claim:
         return Awaited(self._complete(tx, output))
 
     async def _complete(self, tx: object, output: str | None) -> Completed:
-        operation = complete_or_raise(self._held, output=output)
+        operation = complete_or_raise(self._held, output=self.run.output if output is None else output)
         if tx is None or self.run._owns(tx):
             _, cancelled = await to_the_end(self.run._complete(operation))
             await self._over()
@@ -125,7 +132,7 @@ class Claim:
         await undivided(self._fail(cause))
 
     async def _fail(self, cause: str) -> None:
-        await self._end(await self._after_failure(cause))
+        await self._end(await self._ending(cause, cancelled=False))  # its own word
 
     async def doubt(self, cause: str) -> None:
         """Say that a remote effect may or may not have happened: the run is unknown until that is known."""
@@ -162,18 +169,21 @@ class Claim:
 
     async def _judge(self, error: BaseException | None) -> None:
         if error is not None:
-            await self._end(await self._after_failure(type(error).__qualname__), error_place(error))
-        elif self._held.contract == contracts.EXTERNAL:
+            ending = await self._ending(type(error).__qualname__, cancelled=self.cancelled)
+            await self._end(ending, error_place(error))
+        elif self._held.contract == contracts.EXTERNAL and not self.cancelled:
             await self._end(Ending(states.UNKNOWN, "left without completing"))
         else:
-            await self._end(await self._after_failure("left without completing"))
+            cause = "left without completing"
+            await self._end(await self._ending(cause, cancelled=self.cancelled), cause)
 
-    async def _after_failure(self, cause: str) -> Ending:
+    async def _ending(self, cause: str, *, cancelled: bool) -> Ending:
         elapsed = await elapsed_since_first(self._store, self._held)
-        terms = terms_of(self._job, self._held)
-        return contracts.after_failure(terms, cause, elapsed=elapsed, failures=self._held.failures)
+        return ending_of(self._job, self._held, cause, elapsed=elapsed, cancelled=cancelled)
 
     async def _end(self, ending: Ending, error: str = "") -> None:
         await self.run._abandon()
-        await record_ending(self._store, self._job, self._held, ending, error=error or ending.cause)
+        await record_ending(
+            self._store, self._job, self._held, ending, error=error or ending.cause, progress=self.run._progress_now()
+        )
         await self._over()

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, Refused
+from duly.errors import ClaimLost, DulyError, Misuse, Refused, RunCancelled
 from duly.ledger import contracts
-from duly.ledger.address import scopes_of
+from duly.ledger.address import scopes_to_work
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Taken, claim_again, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
+from duly.ledger.roster import differs, enrol
 from duly.schedule.keys import RunKey
-from duly.work.aio.attempt import Claiming, Patience, elapsed_since_first, held_of, record_ending
+from duly.work.aio.attempt import Claiming, Patience, Working, elapsed_since_first, held_of, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.run import Run
-from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue
-from duly.work.attempt import Pulse, raise_if_refused, retry_delay, terms_of
+from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
+from duly.work.attempt import Pulse, ending_of, raise_if_refused, retry_delay
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
-from duly.work.job import answered, for_scope, refuse_unfinished, wait_micros
+from duly.work.job import answered, for_scope, has_enrolled, refuse_unfinished, wait_micros
 from duly.work.memory import Memory
 from duly.work.payload import payload_hash
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.remembered import Recalled
+    from duly.ledger.roster import Scope
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
     from duly.work.payload import Json
@@ -52,7 +55,7 @@ class Job(Generic[Tx]):
         keeper: LeaseKeeper,
         declared: Declaration,
         function: Callable[[Run[Tx]], Awaitable[object]],
-        scopes: tuple[str, ...] | None,
+        roster: tuple[Scope, ...] | None,
         *,
         inline: bool,
     ) -> None:
@@ -62,7 +65,9 @@ class Job(Generic[Tx]):
         self._store = store
         self._keeper = keeper
         self._declared = declared
-        self._scopes = scopes
+        self._scopes = declared.scopes
+        self._roster = roster
+        self._enrolled = not roster
         self._inline = inline
         self._memory = Memory()
 
@@ -84,6 +89,7 @@ class Job(Generic[Tx]):
         self, declared: Declaration, window: str, payload: str | None, wait: int | float | str | None
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         await self._store.open()
+        await self._enrol()
         patience = None if wait is None else await Patience.of(self._store, wait_micros(wait))
         while True:
             named = await self._try(declared, window, payload)
@@ -145,7 +151,11 @@ class Job(Generic[Tx]):
         await self._store.open()
         done: list[Completed] = []
         failures: list[Exception] = []
-        for each in await self._roster(scope):
+        try:
+            await self._enrol()
+        except Exception as e:
+            raise ExceptionGroup(f"{self.name}: not all that is owed is complete", [e]) from None
+        for each in await self._scopes_to_work(scope):
             try:
                 await self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
             except Exception as e:
@@ -160,27 +170,37 @@ class Job(Generic[Tx]):
         """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
         as_of = await self._store.now()
         tried: frozenset[RunId] = frozenset()
-        while True:
-            pulse = Pulse(self._store, trigger="catch-up")
-            try:
-                looked = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
-                if not looked.writes:
-                    return
-                async with self._claiming() as claiming:
-                    ask = partial(claim_next, declared, as_of=as_of, tried=tried)
-                    taken = await claiming.claim(ask(pulse.claimer), _claim_of_taken)
-                    if not isinstance(taken, Taken):
-                        return
-                    tried |= {taken.run.id}
-                    again = partial(claim_again, declared, taken.run.id)
-                    try:
-                        done.append(
-                            await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
-                        )
-                    except Exception as e:
-                        failures.append(e)
-            finally:
-                pulse.stop()
+        while isinstance(
+            attempted := await self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried), Attempted
+        ):
+            tried |= {attempted.run}
+            if isinstance(attempted.outcome, Completed):
+                done.append(attempted.outcome)
+            else:
+                failures.append(attempted.outcome)
+
+    async def _attempt_next(
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+    ) -> Attempted | Idle:
+        """Attempt the oldest run of a line that is owed and can be worked. Raises what the ledger refuses before a claim."""
+        pulse = Pulse(self._store, trigger=trigger)
+        try:
+            seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
+            if not seen.writes:
+                return seen
+            async with self._claiming() as claiming:
+                asked = claim_next(declared, pulse.claimer, as_of=as_of, tried=tried)
+                taken: Taken | Idle = await claiming.claim(asked, _claim_of_taken)
+                if isinstance(taken, Idle):
+                    return taken
+                again = partial(claim_again, declared, taken.run.id)
+                try:
+                    completed = await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
+                except Exception as e:
+                    return Attempted(taken.run.id, str(taken.key), taken.claim.number, e)
+                return Attempted(taken.run.id, str(taken.key), taken.claim.number, completed)
+        finally:
+            pulse.stop()
 
     def _claiming(self) -> Claiming:
         # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.
@@ -197,19 +217,24 @@ class Job(Generic[Tx]):
         again: Callable[[Claimer], Operation[Any]],
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout)
+        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+        working = Working(run._cancel)
         if not self._inline:
-            self._keeper.keep(claim, run._supersede)
+            self._keeper.keep(claim, run._supersede, working.stop, run._progress_now)
         try:
             refuse_unfinished(await self.function(run))
-            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim)))
+            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, output=run.output)))
         except BaseException as e:
             await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
+            self._keeper.drop(claim)
+            if working.was_stopped_by_us_alone() and isinstance(e, asyncio.CancelledError):
+                raise RunCancelled(f"a person asked attempt {run.attempt} of {run.key} to stop, and it did") from e
             raise
         finally:
             self._keeper.drop(claim)
-        if cancelled is not None:
+        by_us_alone = working.was_stopped_by_us_alone()
+        if cancelled is not None and not by_us_alone:
             raise cancelled
         return Completed(run.key, run.attempt)
 
@@ -227,14 +252,12 @@ class Job(Generic[Tx]):
         if isinstance(error, ClaimLost):  # recorded already, by whoever took it over
             return
         try:
-            ending = contracts.after_failure(
-                terms_of(job, claim),
-                type(error).__qualname__,
-                elapsed=await elapsed_since_first(self._store, claim),
-                failures=claim.failures,
-            )
+            elapsed = await elapsed_since_first(self._store, claim)
+            ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
-                await record_ending(self._store, job, claim, ending, error=error_place(error))
+                await record_ending(
+                    self._store, job, claim, ending, error=error_place(error), progress=run._progress_now()
+                )
                 return
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
             claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)
@@ -248,12 +271,19 @@ class Job(Generic[Tx]):
                 return
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
 
-    async def _roster(self, scope: str | None) -> list[str]:
+    async def _scopes_to_work(self, scope: str | None) -> list[str]:
         if scope is not None:
             return [scope]
         if self._scopes is not None:
             return list(self._scopes)
-        return await self._store.read(scopes_of(self.name)) or [""]
+        return await self._store.read(scopes_to_work(self.name))
+
+    async def _enrol(self) -> None:
+        """Put the scopes that are declared on the roster, once: as `duly.Job` does."""
+        if self._enrolled or self._roster is None:
+            return
+        missing = await self._store.read(differs(self._declared, self._roster))
+        self._enrolled = not missing or has_enrolled(await self._store.write(enrol(self._declared, self._roster)))
 
 
 def _claim_of_taken(taken: object) -> Held | None:

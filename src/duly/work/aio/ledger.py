@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from duly.ledger.named import Named
+    from duly.ledger.roster import Scope
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.protocol import AsyncStore
@@ -53,6 +54,7 @@ class Ledger(Generic[Tx]):
         self._store = store
         self._keeper = LeaseKeeper(store)
         self._memory = Memory()
+        self._jobs: dict[str, Job[Tx]] = {}
 
     def __repr__(self) -> str:
         return f"<duly.aio.Ledger {self._store.path}>"
@@ -82,7 +84,7 @@ class Ledger(Generic[Tx]):
         ordered: bool | None = None,
         inline: bool = False,
         owner: str | None = None,
-        scopes: Sequence[str] | None = None,
+        scopes: Sequence[str | Scope] | None = None,
         version: str | None = None,
     ) -> Callable[[Callable[[Run[Tx]], Awaitable[object]]], Job[Tx]]:
         """Declare a job whose work is the decorated `async def`. As `duly.Ledger.job`."""
@@ -109,9 +111,16 @@ class Ledger(Generic[Tx]):
         def register(function: Callable[[Run[Tx]], Awaitable[object]]) -> Job[Tx]:
             if not iscoroutinefunction(function):
                 raise Misuse(f"{name}: the function of a job in duly.aio is an `async def`; duly.Ledger has plain ones")
-            return Job(self._store, self._keeper, declared, function, closed, inline=inline)
+            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline)
+            self._jobs[name] = job
+            return job
 
         return register
+
+    @property
+    def jobs(self) -> dict[str, Job[Tx]]:
+        """The jobs that were declared here, by name: what a daemon works."""
+        return dict(self._jobs)
 
     def take(
         self,

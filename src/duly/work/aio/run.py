@@ -36,8 +36,9 @@ class Run(RunFacts, Generic[Tx]):
         row: Row,
         transaction: AsyncOwned | None = None,
         timeout: int | None = None,
+        first_name: str = "",
     ) -> None:
-        super().__init__(store.namespace, key, claim, row, timeout)
+        super().__init__(store.namespace, key, claim, row, timeout, first_name)
         self._store = store
         self._transaction = transaction
         self._began = time.monotonic()

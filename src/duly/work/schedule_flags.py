@@ -1,5 +1,5 @@
-"""Schedule flags: from what was typed to a schedule, the same for `exec`, `next` and `jobs apply`. Pure but for the host's
-zone, which only an error message names.
+"""Schedule flags: from what was written to a schedule, the same for `exec`, `next` and `jobs apply`, and for a file of jobs,
+whose keys they are. Pure but for the host's zone, which only an error message names, and the file of a calendar.
 
 What was given is a mapping from a flag's name to its values as written: `{"cron": ["30 2 * * *"], "zone": ["UTC"]}`.
 """
@@ -14,10 +14,13 @@ from duly.times import parse_instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
     from duly.schedule.calendar import Calendar
     from duly.schedule.spec import Schedule
+
+    Writes: TypeAlias = Callable[..., str]  # a flag's name, and a value of it, as whoever gave it would write them
 
 # name: (what it takes, what it means); the order is the one of the help
 FLAGS = {
@@ -51,43 +54,58 @@ _FITS = {
 }
 
 
-def schedule_given(given: Mapping[str, Sequence[str]], *, typed: Sequence[str] = ()) -> Schedule | None:
+def as_flag(name: str, value: str = "") -> str:
+    """As it is typed on a command line: `--period daily`."""
+    return f"--{name} {value}".rstrip()
+
+
+def as_key(name: str, value: str = "") -> str:
+    """As it is written in a file: `period = "daily"`."""
+    key = name.replace("-", "_")
+    return f'{key} = "{value}"' if value else key
+
+
+def schedule_given(
+    given: Mapping[str, Sequence[str]], *, typed: Sequence[str] = (), write: Writes = as_flag
+) -> Schedule | None:
     """The schedule that the flags describe; None where none is given.
 
-    `typed` is the whole command, for the line to type instead. Raises `Misuse` for flags that do not fit together or miss
-    the zone, `ScheduleError` for a value that is no schedule.
+    `typed` is the whole command, for the line to type instead; `write` is how an error names a flag. Raises `Misuse` for
+    flags that do not fit together or miss the zone, `ScheduleError` for a value that is no schedule.
     """
     flags = {name: list(values) for name, values in given.items() if values}
     if not flags:
         return None
-    kind = _kind(flags, typed)
+    kind = _kind(flags, typed, write)
     for name, values in flags.items():
         if len(values) > 1 and name not in REPEATABLE:
-            raise Misuse(f"--{name} is given twice: {values[0]} and {values[1]}; leave one out")
+            raise Misuse(f"{write(name)} is given twice: {values[0]} and {values[1]}; leave one out")
         if name not in (*KINDS, *_FITS[kind]):
-            raise Misuse(f"--{name} does not fit {_in_flags(kind)}, which takes {_listed(_FITS[kind])}; leave it out")
+            takes = ", ".join(write(fit) for fit in _FITS[kind])
+            raise Misuse(f"{write(name)} does not fit {_kind_as(write, kind)}, which takes {takes}; leave it out")
     try:
-        return _schedule(kind, flags, typed)
+        return _schedule(kind, flags, typed, write)
     except ScheduleError as e:
         field, _, why = str(e).partition(": ")
-        e.args = (f"--{field}: {why}" if field in FLAGS else f"{_in_flags(kind)}: {e}",)
+        e.args = (f"{write(field)}: {why}" if field in FLAGS else f"{_kind_as(write, kind)}: {e}",)
         raise
     except TimeInvalid as e:
-        raise Misuse(f"--anchor: {e}") from e
+        raise Misuse(f"{write('anchor')}: {e}") from e
 
 
-def _schedule(kind: str, flags: Mapping[str, Sequence[str]], typed: Sequence[str]) -> Schedule:
+def _schedule(kind: str, flags: Mapping[str, Sequence[str]], typed: Sequence[str], write: Writes) -> Schedule:
     single = {name: values[0] for name, values in flags.items() if name not in KINDS}
     file, policy = single.pop("calendar", None), single.pop("days-off", None)
-    schedule = _without_calendar(kind, flags, single, typed)
+    schedule = _without_calendar(kind, flags, single, typed, write)
     if file is None and policy is None:
         return schedule
     if file is None or policy is None:
-        raise Misuse("--calendar says which days are off, --days-off what is done about them: give both")
-    return schedule.on(_calendar(file), policy)
+        which, what = write("calendar"), write("days-off")
+        raise Misuse(f"{which} says which days are off, {what} what is done about them: give both")
+    return schedule.on(_calendar(file, write), policy)
 
 
-def _calendar(file: str) -> Calendar:
+def _calendar(file: str, write: Writes) -> Calendar:
     """The calendar in a file, named after it."""
     from duly.schedule.calendar import make_calendar
 
@@ -95,57 +113,54 @@ def _calendar(file: str) -> Calendar:
         with open(file, encoding="utf-8") as f:
             days = f.read()
     except (OSError, UnicodeDecodeError) as e:
-        raise Misuse(f"--calendar: {file} cannot be read: {e}") from e
+        raise Misuse(f"{write('calendar')}: {file} cannot be read: {e}") from e
     return make_calendar(os.path.splitext(os.path.basename(file))[0], days)
 
 
 def _without_calendar(
-    kind: str, flags: Mapping[str, Sequence[str]], single: dict[str, str], typed: Sequence[str]
+    kind: str, flags: Mapping[str, Sequence[str]], single: dict[str, str], typed: Sequence[str], write: Writes
 ) -> Schedule:
     if kind == "every":
         anchor = parse_instant(single["anchor"]) if "anchor" in single else 0
         return spec.every(flags["every"][0], anchor=anchor)
     if kind == "cron":
         if "zone" not in single and not any(line.lstrip().startswith(("CRON_TZ=", "TZ=")) for line in flags["cron"]):
-            raise _no_zone("cron", typed)
+            raise _no_zone("cron", typed, write)
         return spec.cron(*flags["cron"], zone=single.get("zone"), gap=single.get("gap"), fold=single.get("fold"))
     if "zone" not in single:
-        raise _no_zone("period", typed)
+        raise _no_zone("period", typed, write)
     make = getattr(spec, kind)
     schedule: Schedule = make(single.pop("zone"), **single)
     return schedule
 
 
-def _kind(flags: dict[str, list[str]], typed: Sequence[str]) -> str:
+def _kind(flags: dict[str, list[str]], typed: Sequence[str], write: Writes) -> str:
     """`cron`, `every` or the name of the period."""
     kinds = [name for name in KINDS if name in flags]
     if len(kinds) > 1:
-        raise Misuse(f"--{kinds[0]} and --{kinds[1]} are two schedules; a job has one, so leave one out")
+        raise Misuse(f"{write(kinds[0])} and {write(kinds[1])} are two schedules; a job has one, so leave one out")
     if not kinds:
         raise Misuse(
-            f"--{next(iter(flags))} says how, but not when; add --cron, --period or --every",
+            f"{write(next(iter(flags)))} says how, but not when; add {write('cron')}, {write('period')} or {write('every')}",
             next_step=line_with(typed, "--period", "daily") if typed else None,
         )
     if kinds[0] != "period":
         return kinds[0]
     period = flags["period"][0]
     if period not in PERIODS:
-        raise Misuse(f"--period: {period!r} is no period; write one of {', '.join(PERIODS)}")
+        raise Misuse(f"{write('period')}: {period!r} is no period; write one of {', '.join(PERIODS)}")
     return period
 
 
-def _in_flags(kind: str) -> str:
-    return f"--{kind}" if kind in KINDS else f"--period {kind}"
+def _kind_as(write: Writes, kind: str) -> str:
+    return write(kind) if kind in KINDS else write("period", kind)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"--{name}" for name in names)
-
-
-def _no_zone(kind: str, typed: Sequence[str]) -> Misuse:
+def _no_zone(kind: str, typed: Sequence[str], write: Writes) -> Misuse:
     zone = host_zone()
+    there = f"this host is in {zone}" if typed else f"this host would write {write('zone', zone)}"
     return Misuse(
-        f"--{kind} needs a --zone, or what it means changes with the host; this host is in {zone}",
+        f"{write(kind)} needs a {write('zone')}, or what it means changes with the host; {there}",
         next_step=line_with(typed, "--zone", zone) if typed else None,
     )
 

@@ -1,0 +1,91 @@
+"""`duly daemon`: works the jobs of Python modules, as they come due."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from duly.cli import codes
+from duly.cli.arguments import add_ledger, count_from_1
+from duly.cli.complain import say
+from duly.cli.ledgers import open_ledger
+from duly.errors import Misuse, WrongLedger
+from duly.times import SECOND, parse_duration
+from duly.work.daemon.crew import Hand, Loop, Tasks, Threads
+from duly.work.daemon.modules import ledger_named
+from duly.work.daemon.systemd import Notifier
+from duly.work.daemon.watch import Daemon, Limits
+from duly.work.ledger import Ledger
+
+if TYPE_CHECKING:
+    import argparse
+
+    from duly.store.protocol import Store
+    from duly.work.aio.ledger import Ledger as AsyncLedger
+
+HELP = "work jobs as they come due, beside any number of other daemons and of other triggers"
+EXAMPLE = "duly daemon shop.jobs:ledger --concurrency 16"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "ledgers", metavar="MODULE:LEDGER", nargs="+", help="a ledger in a Python module, with the jobs declared on it"
+    )
+    parser.add_argument("--concurrency", metavar="N", type=count_from_1, default=8, help="runs at once (default: 8)")
+    parser.add_argument("--per-job", metavar="N", type=count_from_1, help="runs of one job at once (default: as many)")
+    parser.add_argument(
+        "--poll", metavar="TIME", default="5s", help="how often to look where nothing is known to come (default: 5s)"
+    )
+    add_ledger(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    limits = Limits(args.concurrency, args.per_job or args.concurrency, parse_duration(args.poll) / SECOND)
+    if os.getcwd() not in sys.path:  # as `python -m` has it
+        sys.path.insert(0, os.getcwd())
+    with ExitStack() as stack:
+        store, hands = _crew([ledger_named(name) for name in args.ledgers], args.ledger, limits, stack)
+        daemon = Daemon(store, hands, limits, Notifier(os.environ), say)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: daemon.stop())
+        say(f"duly: {len(hands)} jobs on {store.path}, {limits.places} runs at once")
+        is_over = threading.Event()
+        threading.Thread(target=store.listen, args=(daemon.wake, is_over.is_set), daemon=True).start()
+        if not daemon.work():
+            say("duly: stopped at once; what was being attempted is judged by its contract when its lease is over")
+            sys.stderr.flush()
+            os._exit(codes.DONE)
+        is_over.set()
+    return codes.DONE
+
+
+def _crew(
+    ledgers: list[Ledger[Any] | AsyncLedger[Any]], flag: str | None, limits: Limits, stack: ExitStack
+) -> tuple[Store, list[Hand]]:
+    """Who works the jobs, and the ledger that all of them are of. Raises `Misuse` for two jobs of one name."""
+    plain = [ledger for ledger in ledgers if isinstance(ledger, Ledger)]
+    store = plain[0]._store if plain and flag is None else open_ledger(flag)
+    pool = stack.enter_context(ThreadPoolExecutor(limits.places, thread_name_prefix="duly-work"))
+    hands: list[Hand] = [Threads(job, pool, store) for ledger in plain for job in ledger.jobs.values()]
+    others = [ledger for ledger in ledgers if not isinstance(ledger, Ledger)]
+    if others:
+        loop = Loop()
+        stack.callback(lambda: loop.close(*(ledger.close for ledger in others)))
+        for ledger in others:
+            loop.run(ledger._store.open()).result()
+            hands += [Tasks(job, loop, store) for job in ledger.jobs.values()]
+    for ledger_id in {ledger._store.ledger_id for ledger in ledgers}:
+        if ledger_id != store.ledger_id:
+            raise WrongLedger(f"the daemon works one ledger, {store.path}; another one was named beside it")
+    names = [hand.name for hand in hands]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise Misuse(f"{twice} is declared in two of the ledgers; leave one out")
+    if not hands:
+        raise Misuse("no job is declared on the ledger; import the modules that declare them where it is made")
+    return store, hands

@@ -1,0 +1,102 @@
+"""Configuration: what files say of the ledger, of jobs and of the daemon. Where the files lie is for `duly.work.whereabouts`.
+
+The deal: a file says what flags say, under the flags' names. A table (`[ledger]`, `[daemon]`, each `[jobs.NAME]`) comes whole
+from the nearest file that has it, so that whoever reads it sees all that counts. A relative path in a file starts at the
+file's own folder, wherever duly is called from. What cannot be understood is an error that names file, table and key, and
+nothing runs; but a job that is asked for does not fail because of another one in its file, which is not even read.
+
+    configuration = read_configuration(os.getcwd())     all of it, for a daemon: raises at the first mistake
+    Layers(files).job("close-day")                      one job, for `duly exec`
+"""
+
+from __future__ import annotations
+
+import os
+
+from duly.errors import ConfigurationInvalid
+from duly.records import record
+from duly.work.configuration.document import Document, read_document
+from duly.work.configuration.entries import Daemon, JobEntry, LedgerEntry, daemon_entry, job_entry, ledger_entry
+from duly.work.whereabouts import SYSTEM, files_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from duly.work.configuration.document import Table
+
+__all__ = ["Configuration", "Daemon", "Document", "JobEntry", "Layers", "LedgerEntry", "read_configuration"]
+
+
+@record
+class Configuration:
+    """All that the files say. `files` are those that count, the nearest first; `ledger` is None where none has a table."""
+
+    files: tuple[str, ...]
+    ledger: LedgerEntry | None
+    daemon: Daemon
+    jobs: dict[str, JobEntry]
+
+
+def read_configuration(
+    start_dir: str, environ: Mapping[str, str] = os.environ, *, system: str = SYSTEM
+) -> Configuration:
+    """What is configured where `start_dir` is the working directory. Raises `ConfigurationInvalid` at the first mistake."""
+    layers = Layers(files_of(start_dir, environ, system=system))
+    return Configuration(
+        layers.files,
+        layers.ledger(),
+        layers.daemon(),
+        {name: layers.job_or_raise(name) for name in layers.names()},
+    )
+
+
+class Layers:
+    """The files that count, the nearest first. Each is read when it is first asked, and only the tables that are asked for."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self.files = tuple(files)
+        self._read: list[Document] = []
+
+    def documents(self) -> Iterator[Document]:
+        """The files as they were read, the nearest first. Raises `ConfigurationInvalid`."""
+        for place, path in enumerate(self.files):
+            if place == len(self._read):
+                self._read.append(read_document(path))
+            yield self._read[place]
+
+    def ledger(self) -> LedgerEntry | None:
+        """What is said of the ledger; None where no file speaks of it."""
+        table = self._nearest("ledger")
+        return None if table is None else ledger_entry(table)
+
+    def daemon(self) -> Daemon:
+        """What is said of the daemon, or what goes without saying."""
+        table = self._nearest("daemon")
+        return Daemon() if table is None else daemon_entry(table)
+
+    def _nearest(self, name: str) -> Table | None:
+        found = (document.table(name) for document in self.documents())
+        return next((table for table in found if table is not None), None)
+
+    def names(self) -> list[str]:
+        """The names of all jobs, those of the nearest file first."""
+        return list(dict.fromkeys(name for document in self.documents() for name in document.jobs()))
+
+    def job(self, name: str) -> JobEntry | None:
+        """What is said of a job; None where no file speaks of it."""
+        found = (document.job(name) for document in self.documents())
+        table = next((table for table in found if table is not None), None)
+        return None if table is None else job_entry(name, table)
+
+    def job_or_raise(self, name: str) -> JobEntry:
+        """What is said of a job that `names` has, or that somebody asked for by name."""
+        entry = self.job(name)
+        if entry is None:
+            from duly.work.configuration.fields import did_you_mean
+
+            near = did_you_mean(name, tuple(self.names()))
+            raise ConfigurationInvalid(
+                f"no job {name!r} is configured in {' or '.join(self.files)}{near}", next_step="duly jobs check"
+            )
+        return entry

@@ -1,0 +1,254 @@
+"""Watch: looks at the ledger for lines that are ripe, and gives them to the crew until it is told to stop.
+
+It looks again when the next window comes due by the ledger's note, when an attempt has ended and nothing else waits, when
+it is woken, and every few seconds all the same. Nothing depends on any of these: a look that comes late finds what an
+earlier one would have, and one that comes twice finds nothing to do. So no jump of a clock makes a loop or a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from random import shuffle
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+
+from duly.errors import DulyError, Misuse, Refused
+from duly.ledger.open import Idle
+from duly.ledger.ripe import Outlook, Ripe, outlook
+from duly.records import record
+from duly.times import SECOND
+from duly.work.answers import Attempted
+from duly.work.daemon.bell import Bell
+from duly.work.daemon.crew import Hand, NotBegun, register, words_of
+from duly.work.daemon.shares import Line, Shares, line_of
+from duly.work.waiting import LOOK_SECONDS
+
+if TYPE_CHECKING:
+    from duly.store.protocol import Store
+    from duly.work.daemon.systemd import Notifier
+
+# Every line is poked so often, whatever the look says: the rules of a zone may have changed on this host.
+SWEEP_SECONDS = 600.0
+
+# How long a line is left alone after an attempt that could not begin, or an error of the ledger's: doubling up to the last.
+FIRST_REST, LAST_REST = 0.5, 60.0
+
+# And after a poke that found nothing to do, though the look said otherwise: others were there first, or hold the line.
+IDLE_REST = 0.05
+
+
+@record
+class Limits:
+    """How much a daemon works at once, and how often it looks at the ledger when nothing is known to come, in seconds."""
+
+    places: int = 8
+    per_job: int = 8
+    poll: float = 5.0
+
+
+class Daemon:
+    """Works the jobs of its crew until it is told to stop. `tell` is called with a line for the log."""
+
+    def __init__(
+        self, store: Store, hands: list[Hand], limits: Limits, notifier: Notifier, tell: Callable[[str], None]
+    ) -> None:
+        self._store = store
+        self._hands = {hand.name: hand for hand in hands}
+        self._limits = limits
+        self._notifier = notifier
+        self._tell = tell
+        self._shares = Shares(limits.places, limits.per_job)
+        self._bell = Bell()
+        self._returned: deque[tuple[Ripe, Future[Attempted | Idle]]] = deque()
+        self._rests: dict[Line, _Rest] = {}
+        self._refused: dict[str, Hand] = {}  # what the ledger does not take as it is declared, or could not be asked
+        self._seen = Outlook([], None)
+        self._looked = 0.0
+        self._tried = monotonic()  # to register what was refused
+        self._look_again = True  # whatever was seen has changed
+        self._stops = 0
+
+    # -- told from outside -----------------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Look at the ledger now. May be called in any thread."""
+        self._look_again = True
+        self._bell.ring()
+
+    def stop(self) -> None:
+        """Begin nothing more, and return when what is being attempted has ended. Again: end that too; a third time: at once.
+
+        May be called in a signal's handler.
+        """
+        self._stops += 1
+        self._bell.ring()
+
+    # -- the watch -------------------------------------------------------------------------------------------------------
+
+    def work(self) -> bool:
+        """Work until told to stop. False: attempts were left behind, to vanish with this process."""
+        self._register(list(self._hands.values()))
+        self._notifier.say("READY=1", f"STATUS={len(self._hands)} jobs")
+        swept = monotonic()
+        self._shares.replace(self._every_line())
+        while not self._stops:
+            self._notifier.say("WATCHDOG=1")
+            self._take_back()
+            if monotonic() - swept >= SWEEP_SECONDS:
+                swept = monotonic()
+                self._shares.replace(self._every_line())
+            elif self._is_time_to_look():
+                self._look()
+            self._give_out()
+            self._wait()
+        return self._finish()
+
+    def _register(self, hands: list[Hand]) -> None:
+        """Make jobs known to the ledger. Those that it does not take as they are declared are left out, and said."""
+        for hand in hands:
+            try:
+                refusal: DulyError | None = register(self._store, hand.lines())
+            except DulyError as e:
+                refusal = e
+            if refusal is None:
+                self._refused.pop(hand.name, None)
+            else:
+                if hand.name not in self._refused:
+                    self._tell(f"{hand.name} is not worked: {refusal}")
+                self._refused[hand.name] = hand
+
+    def _every_line(self) -> list[Ripe]:
+        served = [hand for hand in self._hands.values() if hand.name not in self._refused]
+        try:
+            return _mixed([Ripe(hand.name, line.scope, 0, 1, 0) for hand in served for line in hand.lines()])
+        except DulyError:  # the ledger is away: the next look says so
+            return []
+
+    def _is_time_to_look(self) -> bool:
+        if self._look_again and not self._shares.waiting:
+            return True
+        return monotonic() >= self._look_at() or self._has_come(self._seen.next_at)
+
+    def _look_at(self) -> float:
+        """When to look again at the latest, by the monotonic clock: after a while, or when a line has rested."""
+        rested = [rest.until for rest in self._rests.values() if rest.until > self._looked]
+        return min([self._looked + self._limits.poll, *rested])
+
+    def _has_come(self, instant: int | None) -> bool:
+        return instant is not None and self._now() >= instant
+
+    def _look(self) -> None:
+        """Look for lines that are ripe. One whose poke found nothing to do lately is left alone until it has rested."""
+        if self._refused and monotonic() - self._tried >= self._limits.poll:
+            self._tried = monotonic()
+            self._register(list(self._refused.values()))
+        self._look_again, self._looked = False, monotonic()
+        try:
+            self._seen = self._store.read(outlook())
+        except DulyError as e:
+            self._tell(f"cannot look at the ledger, and will again: {e}")
+            self._seen = Outlook([], None)
+            return
+        rests = {line for line, rest in self._rests.items() if rest.until > self._looked}
+        self._shares.replace(
+            _mixed([one for one in self._seen.ripe if self._serves(one) and line_of(one) not in rests])
+        )
+
+    def _serves(self, ripe: Ripe) -> bool:
+        hand = self._hands.get(ripe.job)
+        return hand is not None and ripe.job not in self._refused and hand.has(ripe.scope)
+
+    def _give_out(self) -> None:
+        while (ripe := self._shares.next()) is not None:
+            self._hands[ripe.job].attempt(ripe.scope, partial(self._came_back, ripe))
+
+    def _came_back(self, ripe: Ripe, ended: Future[Attempted | Idle]) -> None:
+        self._returned.append((ripe, ended))
+        self._bell.ring()
+
+    def _take_back(self) -> None:
+        while self._returned:
+            ripe, ended = self._returned.popleft()
+            self._shares.done(ripe, more=self._judge(line_of(ripe), ended))
+
+    def _judge(self, line: Line, ended: Future[Attempted | Idle]) -> bool:
+        """Say what came of an attempt. Answers whether the line may have more to work now."""
+        error = None if ended.cancelled() else ended.exception()
+        if ended.cancelled() or error is not None:
+            self._rest(line)
+            self._tell(f"{name_of(line)}: {'cancelled' if error is None else str(error) or type(error).__name__}")
+            if isinstance(error, (Refused, Misuse)):
+                self._refused[line[0]] = self._hands[line[0]]
+            return False
+        answer = ended.result()
+        if isinstance(answer, Idle):
+            self._rest(line, first=IDLE_REST, last=self._limits.poll)
+            return False
+        self._look_again = True
+        self._tell(f"{answer.key} attempt {answer.number} {words_of(answer)}")
+        if isinstance(answer.outcome, NotBegun):
+            self._rest(line)
+            return False
+        self._rests.pop(line, None)
+        return True
+
+    def _rest(self, line: Line, *, first: float = FIRST_REST, last: float = LAST_REST) -> None:
+        """Leave a line alone for a while, and longer if it is not the first time."""
+        tries = self._rests[line].tries if line in self._rests else 0
+        self._rests[line] = _Rest(monotonic() + min(first * 2 ** min(tries, 20), last), tries + 1)
+
+    # -- waiting ---------------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        """Wait until something rings, or it is time to look."""
+        until = self._look_at()
+        if not self._store.clock_by_hand and self._seen.next_at is not None:
+            until = min(until, monotonic() + max(self._seen.next_at - self._now(), 0) / SECOND)
+        if self._notifier.watchdog_seconds is not None:
+            until = min(until, monotonic() + self._notifier.watchdog_seconds)
+        while (left := until - monotonic()) > 0:
+            if self._bell.wait(min(left, LOOK_SECONDS) if self._store.clock_by_hand else left):
+                return
+            if self._store.clock_by_hand and self._has_come(self._seen.next_at):
+                return
+
+    def _now(self) -> int:
+        try:
+            return self._store.now()
+        except DulyError:  # it cannot be reached: nothing has come due that we could work
+            return 0
+
+    def _finish(self) -> bool:
+        self._notifier.say("STOPPING=1", f"STATUS=waiting for {self._shares.working} attempts")
+        was_told = False
+        while self._shares.working and self._stops < 3:
+            if self._stops > 1 and not was_told:
+                was_told = True
+                for hand in self._hands.values():
+                    hand.end()
+            self._notifier.say("WATCHDOG=1")
+            self._bell.wait(self._notifier.watchdog_seconds)
+            self._take_back()
+        return not self._shares.working
+
+
+class _Rest(NamedTuple):
+    """Until when, by the monotonic clock, a line is left alone, and how often it was so in a row."""
+
+    until: float
+    tries: int
+
+
+def _mixed(ripe: list[Ripe]) -> list[Ripe]:
+    """The oldest first, and in chance order what is due at one time: several daemons do not go for the same line."""
+    mixed = list(ripe)
+    shuffle(mixed)
+    return sorted(mixed, key=lambda one: one.due)
+
+
+def name_of(line: Line) -> str:
+    """A line as people read it: `acme/invoice-export`."""
+    return f"{line[1]}/{line[0]}" if line[1] else line[0]
