@@ -9,9 +9,9 @@ from duly.cli.arguments import add_format, add_ledger, add_schedule, given_sched
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.jobs_check import add_check, add_schema, run_check, run_schema
 from duly.cli.jobs_pause import add_pause, add_resume, run_pause, run_resume
-from duly.cli.ledgers import configured, open_ledger, open_to_look
+from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
-from duly.cli.plan import in_words, plan_as_json, planned, run_plan
+from duly.cli.plan import configured_schedule, in_words, plan_as_json, planned, run_plan
 from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     planning = verbs.add_parser(
         "plan",
         help="what another schedule would change, beside what has been done",
-        description="Which windows another schedule would add, drop, shift or split. Changes nothing.",
+        description="Which windows another schedule would add, drop, shift or split. Changes nothing. Without flags it is the "
+        "one that the configuration has for the job.",
     )
     planning.add_argument("job", metavar="JOB")
     planning.add_argument(
@@ -291,7 +292,7 @@ def _version_row(version: Version, args: argparse.Namespace, now: int) -> list[s
 
 
 def _apply(args: argparse.Namespace) -> int:
-    schedule = given_schedule(args, "jobs apply", [args.job]) or _configured_schedule(args.job)
+    schedule = given_schedule(args, "jobs apply", [args.job]) or configured_schedule(args.job)
     if schedule is None:
         raise Misuse(
             "jobs apply: which schedule? Give it by flags, as `duly exec` takes them, or in a configuration",
@@ -318,12 +319,6 @@ def _apply(args: argparse.Namespace) -> int:
             else "declare it so from now on, or nothing is run"
         )
     return codes.DONE
-
-
-def _configured_schedule(job: str) -> Schedule | None:
-    layers = configured()
-    entry = None if layers is None else layers.job(job)
-    return None if entry is None else entry.declaration.schedule
 
 
 def _applied_in_words(args: argparse.Namespace, schedule: Schedule, applied: Applied | None, now: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import given_schedule
-from duly.cli.ledgers import open_to_look, shown
+from duly.cli.ledgers import configured, open_to_look, shown
 from duly.cli.output import GLYPHS, Cell, iso, note, show, table, when
 from duly.errors import Misuse
 from duly.evidence.explain import length
@@ -27,10 +27,10 @@ SHOWN_INTO = 3  # of the windows that one is split into
 
 
 def run_plan(args: argparse.Namespace) -> int:
-    schedule = given_schedule(args, "jobs plan", [args.job, args.range])
+    schedule = given_schedule(args, "jobs plan", [args.job, args.range]) or configured_schedule(args.job)
     if schedule is None:
         raise Misuse(
-            "jobs plan: which schedule? Give it by flags, as `duly exec` takes them",
+            "jobs plan: which schedule? Give it by flags, as `duly exec` takes them, or in a configuration",
             next_step=f"duly jobs plan {args.job} --period daily --zone Europe/Paris",
         )
     made = open_to_look(args.ledger).read(planned(args.job, schedule, args.range))
@@ -38,6 +38,13 @@ def run_plan(args: argparse.Namespace) -> int:
     if made.changes:
         note(f"nothing was changed; next: {_apply(args)}")
     return codes.DONE
+
+
+def configured_schedule(job: str) -> Schedule | None:
+    """The schedule that the configuration has for a job; None without one."""
+    layers = configured()
+    entry = None if layers is None else layers.job(job)
+    return None if entry is None else entry.declaration.schedule
 
 
 async def planned(name: str, schedule: Schedule, text: str | None = None) -> Plan:
