@@ -729,9 +729,9 @@ ROSTERS = (
         "what is owed of a retired line is dropped for a window that is not",
         (
             Fault(
-                OWED_ROOM,
-                "_newest_nominal(known, spell, series, line.owed_by(as_of))",
-                "_newest_nominal(known, spell, series, as_of)",
+                POLICY,
+                "_newest_due(known, spell, known.series, known.line.owed_by(as_of))",
+                "_newest_due(known, spell, known.series, as_of)",
             ),
         ),
         (SCOPES + "under_latest_the_last_day_of_a_retired_scope_is_not_dropped_for_one_that_is_not_owed",),
