@@ -537,3 +537,26 @@ def test_how_far_it_came_is_left_by_a_run_that_fails(till: Till) -> None:
         till.play(lambda ledger: _run(job(ledger, breaks)))
 
     assert till.book.rows("select done, total from duly_progress") == [(3, None)]
+
+
+# -- versions -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_version_in_code_is_put_in_force_and_the_old_one_does_not_come_back(till: Till) -> None:
+    async def story(ledger: Ledger) -> list[object]:
+        def credit(schedule: duly.Schedule, version: str) -> duly.aio.Job[Any]:
+            return ledger.job("credit", schedule, catch_up=duly.EACH, version=version)(add_ten)
+
+        old, new = credit(duly.daily("UTC"), "a"), credit(duly.daily("Europe/Berlin"), "b")
+        await old.run("2026-09-13")
+        answers: list[object] = [await new.run("2026-09-13[UTC]")]
+        try:
+            await old.run("2026-09-12")
+        except duly.ScheduleChanged as refused:
+            answers.append(str(refused))
+        return answers
+
+    duplicate, refused = till.play(story)
+
+    assert isinstance(duplicate, duly.AlreadyCompleted)
+    assert "a of credit was replaced" in str(refused)

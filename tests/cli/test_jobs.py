@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from duly.schedule.spec import Schedule, cron, daily, every
+from duly.schedule.spec import Schedule, cron, daily, every, weekly
 from duly.times import instant_text
 from tests.story import Story
 
@@ -140,7 +140,7 @@ def test_a_window_that_awaits_its_hour_of_work_is_opened_too(tmp_path: Path) -> 
     assert story.duly("check", "report", "2026-11-19").code == 0
     assert story.duly("next", "report", "2026-11-20..2026-11-22", "--time", "utc").out.splitlines()[1:] == [
         "2026-11-20   24 h   due Sat 21 Nov 02:30Z   · coming",
-        "2026-11-21   24 h   due Sun 22 Nov 04:00Z   · coming",
+        "2026-11-21   24 h   due Sun 22 Nov 04:00Z   · coming   seam",
     ]
 
 
@@ -170,17 +170,36 @@ def test_going_back_is_a_version_of_its_own(story: Story) -> None:
     assert tiled(story)[-1][1:] == ("2026-11-23T12:00:00Z", "2026-11-24T06:00:00Z")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("--cron", "0 6 * * *", "--zone", "Europe/Paris"), ("--period", "daily", "--zone", "UTC")],
-    ids=["another zone", "another grain"],
-)
-def test_another_zone_or_grain_is_not_supported_yet(story: Story, words: tuple[str, ...]) -> None:
-    said = story.duly("jobs", "apply", "report", *words, "--reason", "why")
+def test_another_zone_keeps_what_was_done_and_is_named_as_that(story: Story) -> None:
+    """Scenario 48."""
+    said = story.duly(
+        "jobs", "apply", "report", "--cron", "0 6 * * *", "--zone", "Europe/Paris", "--reason", "they moved"
+    )
 
-    assert said.code == 64
-    assert "not supported yet" in said.talk
-    assert story.duly("jobs", "show", "report", "--json").document["version"] == 1
+    assert said.code == 0
+    assert "2026-11-21T06:00:00Z has begun; it keeps its bounds" in said.out
+    assert "first window: 2026-11-22T06:00:00, Sat 21 Nov 07:00+01:00 to Sun 22 Nov 06:00+01:00" in said.out
+    assert story.duly("check", "report", "2026-11-20T06:00:00Z").code == 0
+    refused = story.duly("explain", "report:2026-11-20T06:00:00[Europe/Paris]")
+    assert "is a window of version 2 of the schedule, which did not answer for that time" in refused.talk
+    listed = story.duly("next", "report", "2026-11-20..2026-11-23").out.splitlines()[1:]
+    assert [line.split()[0] for line in listed] == [
+        *("2026-11-20T06:00:00Z", "2026-11-21T06:00:00Z", "2026-11-22T06:00:00[Europe/Paris]")
+    ]
+    assert [line.endswith("seam") for line in listed] == [False, False, True]
+
+
+def test_another_grain_is_another_series(story: Story) -> None:
+    applied(story, "--period", "weekly", "--zone", "UTC")
+    story.job("report", weekly("UTC"))
+
+    story.complete("report", at="2026-11-21T06:00:00Z")
+    story.complete("report", at="2026-11-23T06:00:00Z")
+
+    assert tiled(story)[1:] == [
+        ("2026-11-21T06:00:00Z", "2026-11-20T06:00:00Z", "2026-11-21T06:00:00Z"),
+        ("2026-W47", "2026-11-21T06:00:00Z", "2026-11-23T00:00:00Z"),
+    ]
 
 
 def test_what_is_in_force_already_changes_nothing(story: Story) -> None:

@@ -120,7 +120,7 @@ def test_a_poke_works_only_what_was_owed_when_it_began(stage: Stage) -> None:
     assert stage.effects() == ["close:2026-11-28[UTC]"]
 
 
-def test_a_changed_schedule_runs_nothing_and_ends_with_the_line_that_applies_it(stage: Stage) -> None:
+def test_a_changed_schedule_runs_nothing_and_ends_with_the_line_that_plans_it(stage: Stage) -> None:
     stage.exec("close", *DAILY, command=stage.effect())
     stage.clock.set("2026-11-30T12:00:00Z")
 
@@ -129,15 +129,17 @@ def test_a_changed_schedule_runs_nothing_and_ends_with_the_line_that_applies_it(
     assert said.code == 78
     assert stage.effects() == ["close:2026-11-28[UTC]"]
     step = said.talk.splitlines()[-1]
-    assert step == "  try: duly jobs apply close --period daily --zone UTC --at 07:00 --reason 'why it changes'"
+    assert step == "  try: duly jobs plan close --period daily --zone UTC --at 07:00"
 
 
-def test_the_line_that_applies_a_changed_schedule_can_be_run_and_then_exec_works(stage: Stage) -> None:
+def test_the_lines_that_plan_and_apply_a_changed_schedule_can_be_run_and_then_exec_works(stage: Stage) -> None:
     stage.exec("close", *DAILY, command=stage.effect())
     changed = ("--period", "daily", "--zone", "UTC", "--at", "07:00")
     said = stage.exec("close", *changed, command=stage.effect())
     _, words = said.talk.splitlines()[-1].split("try: duly ", 1)
 
+    planned = stage.duly(*shlex.split(words))
+    _, words = planned.talk.splitlines()[-1].split("next: duly ", 1)
     applied = stage.duly(*shlex.split(words))
 
     assert applied.code == 0, applied

@@ -25,7 +25,7 @@ from duly.ledger.take import beat, renew
 from duly.ledger.take import take as take_run
 from duly.ledger.versions import apply
 from duly.records import replace
-from duly.schedule.spec import Schedule, daily
+from duly.schedule.spec import Schedule, daily, weekly
 from duly.store.borrowed import run_in
 from duly.testing.histories import READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE, Hand, Race, Script, Stage
 from duly.times import HOUR, MINUTE
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 DAY_BEFORE, DAY, NEXT_DAY = "2026-10-03", "2026-10-04", "2026-10-05"
 KEY = f"export:{DAY}[UTC]"
+BERLIN, NEW_YORK = daily("Europe/Berlin"), daily("America/New_York")
 CHARGE = f"charge:{DAY}[UTC]"
 FAR_AHEAD = 1 << 60
 
@@ -309,6 +310,26 @@ async def edits(hand: Hand, given: object) -> object:
     return await hand.write(apply("export", daily("UTC", at="06:00"), by=hand.name, reason="later"))
 
 
+def edits_to(schedule: Schedule) -> Act:
+    """Another zone or grain: the windows that have begun are opened, and a series begins."""
+
+    async def script(hand: Hand, given: object) -> object:
+        return await hand.write(apply("export", schedule, by=hand.name, reason="they moved"))
+
+    return script
+
+
+async def begins_a_scope(hand: Hand, given: object) -> object:
+    """Bring a scope that is new, and work what is owed of it, under whichever schedule is in force."""
+    taken = await hand.write(
+        claim_next(Declaration("export", "acme", by=hand.name), hand.claimer(), as_of=None, tried=frozenset())
+    )
+    if isinstance(taken, Taken):
+        hand.told.append(taken.claim)
+        await hand.finish(taken.claim)
+    return taken
+
+
 async def completes(hand: Hand, claim: Claim | tuple[Claim, Claim]) -> object:
     """Effect and completion of the attempt that was given: of two, the first."""
     await hand.finish(claim if isinstance(claim, Claim) else claim[0])
@@ -523,6 +544,18 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("recall-skip-next-berlin", remembered_in_berlin, (recalls, skips_next)),
     ("recall-once-next-berlin", remembered_in_berlin, (recalls, does_once(f"export:{NEXT_DAY}[Europe/Berlin]"))),
     ("recall-poke-berlin", owed_in_berlin, (recalls, pokes())),
+    ("zone-take", absent, (edits_to(BERLIN), works(NEXT_DAY))),
+    ("zone-take-opened", opened, (edits_to(BERLIN), works())),
+    ("zone-complete", held, (edits_to(BERLIN), completes)),
+    ("zone-fail", held, (edits_to(BERLIN), fails)),
+    ("zone-poke", three_owed, (edits_to(BERLIN), pokes())),
+    ("zone-recall", remembered, (edits_to(BERLIN), recalls)),
+    ("zone-recall-overlap", remembered_with_overlap, (edits_to(BERLIN), recalls)),
+    ("zone-once", absent, (edits_to(BERLIN), does_once(KEY))),
+    ("zone-scope", absent, (edits_to(BERLIN), begins_a_scope)),
+    ("zone-zone", three_owed, (edits_to(BERLIN), edits_to(NEW_YORK))),
+    ("zone-grain", three_owed, (edits_to(BERLIN), edits_to(weekly("UTC")))),
+    ("zone-same", three_owed, _twice(edits_to(BERLIN))),
     ("take-complete", held, (works(), completes)),
     ("complete-complete", held, _twice(completes)),
     ("zombie-complete", zombie, (completes, second_completes)),
@@ -679,6 +712,8 @@ _CROWDS: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ),
     ("three-forget", absent, (forgets, works(), does_once(KEY))),
     ("three-reopen", lost, (reopens, completes, works())),
+    ("three-zone", three_owed, (edits_to(BERLIN), pokes(), works("2026-10-06"))),
+    ("three-zones", held, (edits_to(BERLIN), completes, edits_to(NEW_YORK))),
 )
 
 
@@ -697,7 +732,7 @@ ISOLATED = tuple(name for name, *_ in _ISOLATED)
 CROWDS = tuple(name for name, *_ in _CROWDS)
 
 # Those with the most histories: on PostgreSQL the tests tell a sample, the campaign all of them.
-LONG = ("poke-take", "poke-take-berlin")
+LONG = ("poke-take", "poke-take-berlin", "zone-scope", "zone-recall", "zone-poke")
 
 # What a history has found and is not mended yet: the stage and the race, and what is wrong.
 KNOWN: dict[tuple[str, str], str] = {}

@@ -6,17 +6,19 @@ import threading
 from itertools import pairwise
 from typing import Any
 
+import psycopg
 import pytest
 
 from duly.errors import ScheduleChanged
 from duly.ledger.open import Taken, claim_next
 from duly.ledger.records import Claimer
-from duly.ledger.register import Declaration, find
+from duly.ledger.register import Declaration, declare, find
 from duly.ledger.versions import Applied, apply
 from duly.schedule.spec import Schedule, cron
+from duly.store.borrowed import run_in
 from duly.times import HOUR
 from duly.work.identity import new_attempt_id
-from tests.books import Book
+from tests.books import Book, PostgresBook
 
 HOURS, SIX_HOURS, WEEKS = (cron(line, zone="UTC") for line in ("0 * * * *", "0 */6 * * *", "0 0 * * 1"))
 
@@ -127,3 +129,23 @@ def test_a_poke_that_changes_a_policy_beside_an_edit_meets_no_deadlock(book: Boo
 
     assert len(answers) == 10  # nobody met an error
     assert any(isinstance(answer, ScheduleChanged) for answer in answers)
+
+
+def test_a_scope_that_comes_while_a_schedule_is_edited_is_edited_too(book: Book) -> None:
+    """It has begun in a transaction that is still open: whoever edits waits for it, and opens what has begun of its line."""
+    if not isinstance(book, PostgresBook):
+        pytest.skip("on SQLite one writer works at a time")
+    book.clock.set("2026-10-06T10:10:00Z")
+    book.job(schedule=HOURS)
+    book.work_all()
+    editing = threading.Thread(target=edit, args=(book, SIX_HOURS))
+
+    with psycopg.connect(book.path) as caller:
+        run_in(caller, declare(book.declaration(scope="acme")))
+        editing.start()
+        editing.join(1)
+    editing.join()
+
+    lines = book.rows("select scope, opened_until from duly_line order by scope")
+    ((since,),) = book.rows("select max(effective_from) from duly_version")
+    assert lines == [("", since), ("acme", since)]

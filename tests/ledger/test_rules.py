@@ -131,6 +131,28 @@ def test_a_window_that_is_not_sealed_moves_with_the_rules(book: Book, releases: 
     assert detail.endswith("→ 2023-03-25T22:00:00Z..2023-03-26T21:00:00Z")
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_the_last_window_of_a_series_moves_with_the_rules_and_the_next_series_begins_at_its_end(
+    book: Book, releases: dict[str, Path], by_name: bool
+) -> None:
+    book.clock.set("2023-03-26T10:00:00Z")
+    with reading(releases["2023c"]):
+        begun_ahead(book, daily(BEIRUT), daily("UTC"))  # from 21:00Z on
+    with reading(releases["2023b"]):
+        book.poke()  # the 26th ends at 22:00Z after all
+        book.clock.set("2023-03-27T10:00:00Z")
+        if by_name:
+            book.complete(book.take("2023-03-26[UTC]"))
+        book.work_all()
+
+    rows = book.rows("select window_start, window_end from duly_run order by window_start")
+    assert [(instant_text(start), instant_text(end)) for start, end in rows[1:]] == [
+        ("2023-03-25T22:00:00Z", "2023-03-26T22:00:00Z"),
+        ("2023-03-26T22:00:00Z", "2023-03-27T00:00:00Z"),
+    ]
+    assert len(book.events("window_moved")) == 1
+
+
 def test_a_window_that_new_rules_no_longer_contain_is_skipped_with_its_reason(
     book: Book, releases: dict[str, Path]
 ) -> None:

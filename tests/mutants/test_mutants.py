@@ -46,6 +46,8 @@ class Mutant(NamedTuple):
 COMPLETE, TAKE, RESOLVE, OPEN = "ledger/complete.py", "ledger/take.py", "ledger/resolve.py", "ledger/open.py"
 WINDOWS, VERSIONS = "ledger/windows.py", "ledger/versions.py"
 BOUNDS, MEMORY = "ledger/bounds.py", "ledger/remembered.py"
+REGISTER, SPELLS, POLICY = "ledger/register.py", "schedule/spells.py", "ledger/policy.py"
+SERIES, LABELS = "tests/ledger/test_series.py::test_", "tests/ledger/test_labels.py::test_"
 ENDS, RENAME = "ledger/ends.py", "ledger/rename.py"
 ROSTER = "tests/ledger/test_roster.py::test_"
 SCOPES = "tests/cli/test_jobs_scopes.py::test_"
@@ -482,7 +484,7 @@ MUTANTS = (
     ),
     Mutant(
         "latest drops what a person asked for",
-        (Fault("ledger/policy.py", " or run.asked_at is not None\n", "\n"),),
+        (Fault(POLICY, " or run.asked_at is not None\n", "\n"),),
         (OWED + "latest_never_drops_a_run_that_a_person_asked_for",),
     ),
     Mutant(
@@ -512,7 +514,7 @@ MUTANTS = (
     ),
     Mutant(
         "a window skipped ahead keeps its time when the schedule changes",
-        (Fault(VERSIONS, "    await _put_ahead_anew(known, coming, opening.until, by)\n", ""),),
+        (Fault(VERSIONS, "    await _put_ahead_anew(known, known.series, coming, opening.until, by)\n", ""),),
         ("tests/ledger/test_edits.py::test_a_window_skipped_ahead_takes_no_time_from_the_schedule_that_follows",),
     ),
     Mutant(
@@ -529,6 +531,92 @@ MUTANTS = (
         "every line begins a new version where the rules here have the seam",
         (Fault(VERSIONS, "until=opening.until, next_due", "until=coming.since or 0, next_due"),),
         (RULES + "edits_of_a_schedule_while_hosts_disagree_lose_no_time_and_work_none_twice",),
+    ),
+    Mutant(
+        "a new series begins without a horizon",
+        (Fault(VERSIONS, "NO_HORIZON if horizon is None else horizon", "NO_HORIZON"),),
+        (SERIES + "earlier_keys_of_the_new_zone_are_refused_as_below_its_horizon",),
+    ),
+    Mutant(
+        "the horizon of a new series is the name of its first window, also where others have lower ones",
+        (Fault(SPELLS, "        lowest = min(lowest, occurrence.nominal)\n", "        pass\n"),),
+        (SERIES + "intervals_become_fires_in_the_night_in_which_clocks_go_back",),
+    ),
+    Mutant(
+        "a series keeps the horizon of a version that was never in force",
+        (Fault(VERSIONS, "        await count(BEGIN_ANEW, **series)\n", "        pass\n"),),
+        (SERIES + "a_series_that_was_replaced_before_it_began_has_no_horizon_of_its_own",),
+    ),
+    Mutant(
+        "the first new window begins where its schedule has it, and not at the seam",
+        (
+            Fault(
+                VERSIONS,
+                "until=opening.until, next_due",
+                "until=opening.until if first is None else next(coming.schedule.after(first.due - 1)).start, next_due",
+            ),
+        ),
+        (SERIES + "a_zone_change_is_a_new_series_that_goes_on_where_the_old_one_ends",),
+    ),
+    Mutant(
+        "the window that straddles a seam is shown from before it",
+        (Fault(SPELLS, "        return replace(occurrence, start=self.since)\n", "        return occurrence\n"),),
+        ("tests/schedule/test_versions.py::test_another_zone_begins_where_the_old_one_ends",),
+    ),
+    Mutant(
+        "the newest window that is due is looked for in the series in force alone",
+        (
+            Fault(
+                POLICY,
+                "    for each in await every(SERIES_OF_LINE, Series, line=known.line.id):\n",
+                "    for each in [series]:\n",
+            ),
+        ),
+        (SERIES + "a_poke_under_latest_drops_the_last_window_of_before_for_no_older_one",),
+    ),
+    Mutant(
+        "a label that was replaced is taken for one that is in force",
+        (
+            Fault(
+                REGISTER,
+                "    if labelled is None:\n",
+                "    if labelled is None or same_schedule(labelled, schedule):\n",
+            ),
+        ),
+        (LABELS + "a_label_that_was_replaced_does_not_come_back",),
+    ),
+    Mutant(
+        "a label that was replaced turns the schedule back",
+        (
+            Fault(
+                REGISTER,
+                "    if labelled is None:\n",
+                "    if labelled is None or same_schedule(labelled, schedule):\n",
+            ),
+            Fault(
+                VERSIONS,
+                "    if await one(FIND_LABEL, Version, job=job.id, label=label) is not None:\n        return\n",
+                "",
+            ),
+        ),
+        (LABELS + "a_label_that_was_replaced_does_not_come_back",),
+    ),
+    Mutant(
+        "a label is known only while its own schedule was in force",
+        (
+            Fault(
+                VERSIONS,
+                "effective_from=since, by=by, reason=reason, label=label)",
+                'effective_from=since, by=by, reason=reason, label="")',
+            ),
+        ),
+        (LABELS + "the_same_schedule_under_a_new_label_is_known_by_it_and_changes_no_window",),
+    ),
+    Mutant(
+        "a scope is added beside an edit that does not see it",
+        (Fault(REGISTER, "        await do(HOLD_JOB_STILL, job=known.job.id)\n", ""),),
+        ("tests/ledger/test_edits.py::test_a_scope_that_comes_while_a_schedule_is_edited_is_edited_too",),
+        on_postgres=True,
     ),
     Mutant(
         "a line begins with the newest of several windows that are due at once",
@@ -641,9 +729,9 @@ ROSTERS = (
         "what is owed of a retired line is dropped for a window that is not",
         (
             Fault(
-                "ledger/policy.py",
-                "_newest_nominal(known, spell, known.series, known.line.owed_by(as_of))",
-                "_newest_nominal(known, spell, known.series, as_of)",
+                POLICY,
+                "_newest_due(known, spell, known.series, known.line.owed_by(as_of))",
+                "_newest_due(known, spell, known.series, as_of)",
             ),
         ),
         (SCOPES + "under_latest_the_last_day_of_a_retired_scope_is_not_dropped_for_one_that_is_not_owed",),

@@ -158,7 +158,7 @@ def _next_step(given: Given, error: DulyError) -> str | None:
         return line_with(given.typed, "--period", "daily", "--zone", host_zone())
     if isinstance(error, ScheduleChanged):
         flags = [word for name in FLAGS for value in given.flags.get(name, []) for word in (f"--{name}", value)]
-        return line_with(["duly", "jobs", "apply", given.job, *flags], "--reason", "why it changes")
+        return line_with(["duly", "jobs", "plan", given.job, *flags])
     return None
 
 

@@ -1,5 +1,5 @@
-"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `apply` another schedule to one; and the jobs of a file:
-`check` them.
+"""`duly jobs`: the jobs of the ledger. `list` them, `show` one, `plan` another schedule for one, `apply` it; and the jobs of a
+file: `check` them.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from duly.cli.arguments import add_format, add_ledger, add_schedule, given_sched
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.jobs_check import add_check, add_schema, run_check, run_schema
 from duly.cli.jobs_pause import add_pause, add_resume, run_pause, run_resume
-from duly.cli.ledgers import configured, open_ledger, open_to_look
+from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, document, iso, note, show, table, when
+from duly.cli.plan import configured_schedule, in_words, plan_as_json, planned, run_plan
 from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
-HELP = "the jobs of the ledger: list, show, apply, pause, resume, scopes, rename, retire; those of a file: check"
+HELP = "the jobs of the ledger: list, show, plan, apply, pause, resume, scopes, rename, retire; those of a file: check"
 EXAMPLE = (
     "duly jobs show close-day\n"
-    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later' --dry-run\n"
+    "  duly jobs plan close-day --period daily --zone Europe/Paris --at 03:00\n"
+    "  duly jobs apply close-day --period daily --zone Europe/Paris --at 03:00 --reason 'the feed comes later'\n"
     "  duly jobs check duly.toml"
 )
 
@@ -39,17 +41,31 @@ EXAMPLE = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(
         dest="verb",
-        metavar="list | show | apply | pause | resume | scopes | rename | retire | check | schema",
+        metavar="list | show | plan | apply | pause | resume | scopes | rename | retire | check | schema",
         required=True,
     )
     listing = verbs.add_parser("list", help="every job with its schedule", description="every job with its schedule")
     listing.add_argument("--all", action="store_true", help="those that were retired too")
     showing = verbs.add_parser("show", help="one job with its policies, versions and scopes", description="one job")
     showing.add_argument("job", metavar="JOB")
+    planning = verbs.add_parser(
+        "plan",
+        help="what another schedule would change, beside what has been done",
+        description="Which windows another schedule would add, drop, shift or split. Changes nothing. Without flags it is the "
+        "one that the configuration has for the job.",
+    )
+    planning.add_argument("job", metavar="JOB")
+    planning.add_argument(
+        "range",
+        metavar="RANGE",
+        nargs="?",
+        help="half-open: 2026-11-01..2026-12-01; else a few windows from the seam on",
+    )
+    add_schedule(planning)
     applying = verbs.add_parser(
         "apply",
         help="put another schedule in force",
-        description="Put another schedule in force, of the same zone and grain. Windows that have begun keep their bounds. "
+        description="Put another schedule in force. Windows that have begun keep their bounds, and all that was done stays. "
         "Without flags it is the one that the configuration has for the job.",
     )
     applying.add_argument("job", metavar="JOB")
@@ -85,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Print the JSON Schema of duly.toml, for editors.",
     )
     add_schema(schema)
-    for each in (listing, showing, applying, checking):
+    for each in (listing, showing, planning, applying, checking):
         add_format(each)
         add_ledger(each)
 
@@ -96,6 +112,8 @@ def run(args: argparse.Namespace) -> int:
             return _list(args)
         case "show":
             return _show(args)
+        case "plan":
+            return run_plan(args)
         case "pause":
             return run_pause(args)
         case "resume":
@@ -267,14 +285,14 @@ def _version_row(version: Version, args: argparse.Namespace, now: int) -> list[s
         if not version.effective_from
         else f"from {when(version.effective_from, version.zone, time=args.time, now=now)}"
     )
-    return [f"  {version.number}", since, version.words]
+    return [f"  {version.number}", version.label, since, version.words]
 
 
 # -- apply --------------------------------------------------------------------------------------------------------------
 
 
 def _apply(args: argparse.Namespace) -> int:
-    schedule = given_schedule(args, "jobs apply", [args.job]) or _configured_schedule(args.job)
+    schedule = given_schedule(args, "jobs apply", [args.job]) or configured_schedule(args.job)
     if schedule is None:
         raise Misuse(
             "jobs apply: which schedule? Give it by flags, as `duly exec` takes them, or in a configuration",
@@ -288,10 +306,12 @@ def _apply(args: argparse.Namespace) -> int:
     store = open_ledger(args.ledger)
     operation = apply(args.job, schedule, by=actor(), reason=args.reason.strip())
     applied = write_or_try(store, operation, dry_run=args.dry_run)
+    made = store.read(planned(args.job, schedule)) if args.dry_run else None
     if args.format == "table":
-        print(_applied_in_words(args, schedule, applied, store.now()))
+        print(in_words(args, made) if made is not None else _applied_in_words(args, schedule, applied, store.now()))
     else:
-        print(document("duly.apply.v1", _applied_as_json(args, schedule, applied)))
+        plan: dict[str, Json] = {} if made is None else {"plan": plan_as_json(args.job, made)}
+        print(document("duly.apply.v1", {**_applied_as_json(args, schedule, applied), **plan}))
     if applied is not None:
         note(
             "nothing was changed: this was a dry run"
@@ -299,12 +319,6 @@ def _apply(args: argparse.Namespace) -> int:
             else "declare it so from now on, or nothing is run"
         )
     return codes.DONE
-
-
-def _configured_schedule(job: str) -> Schedule | None:
-    layers = configured()
-    entry = None if layers is None else layers.job(job)
-    return None if entry is None else entry.declaration.schedule
 
 
 def _applied_in_words(args: argparse.Namespace, schedule: Schedule, applied: Applied | None, now: int) -> str:
@@ -317,22 +331,25 @@ def _applied_in_words(args: argparse.Namespace, schedule: Schedule, applied: App
     said = [f"{args.job}: version {applied.number}: {applied.words}"]
     if applied.before is not None:
         said.append(f"in place of version {applied.before.number}: {applied.before.words}")
-    said += [f"{_named(o, schedule)} has begun; it keeps its bounds, and comes due {at(o.due)}" for o in applied.began]
+    said += [
+        f"{_named(o, applied.before)} has begun; it keeps its bounds, and comes due {at(o.due)}" for o in applied.began
+    ]
     if applied.first is not None:
         seam = f"{at(applied.first.start)} to {at(applied.first.end)}"
         said.append(f"first window: {_named(applied.first, schedule)}, {seam}, due {at(applied.first.due)}")
     return "\n".join(said)
 
 
-def _named(occurrence: Occurrence, schedule: Schedule) -> str:
-    return nominal_text(schedule.grain, occurrence.nominal, schedule.zone)
+def _named(occurrence: Occurrence, counted_by: Schedule | Version | None) -> str:
+    assert counted_by is not None  # it has windows
+    return nominal_text(counted_by.grain, occurrence.nominal, counted_by.zone)
 
 
 def _applied_as_json(args: argparse.Namespace, schedule: Schedule, applied: Applied | None) -> dict[str, Json]:
     facts: dict[str, Json] = {"job": args.job, "dry_run": args.dry_run, "changed": applied is not None}
     if applied is None:
         return facts
-    began: list[Json] = [_occurrence_as_json(occurrence, schedule) for occurrence in applied.began]
+    began: list[Json] = [_occurrence_as_json(occurrence, applied.before) for occurrence in applied.began]
     return {
         **facts,
         "version": applied.number,
@@ -344,9 +361,9 @@ def _applied_as_json(args: argparse.Namespace, schedule: Schedule, applied: Appl
     }
 
 
-def _occurrence_as_json(occurrence: Occurrence, schedule: Schedule) -> dict[str, Json]:
+def _occurrence_as_json(occurrence: Occurrence, counted_by: Schedule | Version | None) -> dict[str, Json]:
     return {
-        "window": _named(occurrence, schedule),
+        "window": _named(occurrence, counted_by),
         "due": iso(occurrence.due),
         "window_start": iso(occurrence.start),
         "window_end": iso(occurrence.end),

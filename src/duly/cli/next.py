@@ -20,10 +20,10 @@ from duly.evidence.next import (
     previous_change,
     within,
 )
-from duly.evidence.verdict import Window, windows_of
+from duly.evidence.verdict import Window, windows_of_line
 from duly.ledger.address import known_or_raise
 from duly.ledger.ask import now as ledger_now
-from duly.ledger.spells import Spell, spells_of
+from duly.ledger.spells import Placed, Spell, spells_of_line
 from duly.records import record
 from duly.schedule.facts import release_in_use
 from duly.schedule.keys import nominal_text
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from duly.cli.output import Json
     from duly.evidence.next import ClockChange
     from duly.schedule.lints import Lint
-    from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
 
 HELP = "coming and past occurrences, windows, and what the clocks do to them"
@@ -79,15 +78,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class _Shown:
     schedule: Schedule
     as_of: int
-    spells: list[Spell]
-    occurrences: list[Occurrence]
+    placed: list[Placed]
     windows: list[Window]
     more: bool  # the range that was asked for has more
 
-    def clocks(self, occurrence: Occurrence) -> str:
-        """What the clocks do to it, by the version that answers for it."""
-        schedule = next((spell.schedule for spell in self.spells if spell.has(occurrence)), self.schedule)
-        return night_note(schedule, occurrence)
+    @property
+    def has_other_series(self) -> bool:
+        """Whether a window is named in another zone or grain than the schedule's: then each is written with its zone."""
+        return any(each.series != (self.schedule.zone, self.schedule.grain) for each in self.placed)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -103,8 +101,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         shown = open_to_look(args.ledger).read(_of_job(args))
     if shown.more:
-        note(f"only the first {len(shown.occurrences)} are shown; -n shows more, at most {AT_MOST}")
-    records = [_as_json(shown, place) for place in range(len(shown.occurrences))]
+        note(f"only the first {len(shown.placed)} are shown; -n shows more, at most {AT_MOST}")
+    records = [_as_json(shown, place) for place in range(len(shown.placed))]
     change = _change(args, shown.schedule, shown.as_of)
     facts: dict[str, Json] = {
         "as_of": iso(shown.as_of),
@@ -123,23 +121,23 @@ def _of_schedule(args: argparse.Namespace, schedule: Schedule) -> _Shown:
     instant = time_ns() // 1000
     spells = [Spell(schedule, 1, None, None)]
     past = 3 if args.n is None else 0
-    occurrences, more = _chosen(args, spells, args.job, instant, past=past)
-    return _Shown(schedule, instant, spells, occurrences, [], more)
+    placed, more = _chosen(args, spells, args.job, instant, past=past)
+    return _Shown(schedule, instant, placed, [], more)
 
 
 async def _of_job(args: argparse.Namespace) -> _Shown:
     job = await job_meant(args.job)
     known = await known_or_raise(job, await scope_of(job, args.scope))
     instant = await ledger_now()
-    spells = await spells_of(known)
-    occurrences, more = _chosen(args, spells, args.range, instant, past=3 if args.n is None else 0)
-    windows = await windows_of(known, occurrences, instant)
-    return _Shown(spells[-1].schedule, instant, spells, occurrences, windows, more)
+    spells = await spells_of_line(known)
+    placed, more = _chosen(args, spells, args.range, instant, past=3 if args.n is None else 0)
+    windows = await windows_of_line(known, placed, instant)
+    return _Shown(spells[-1].schedule, instant, placed, windows, more)
 
 
 def _chosen(
     args: argparse.Namespace, spells: list[Spell], text: str | None, instant: int, *, past: int
-) -> tuple[list[Occurrence], bool]:
+) -> tuple[list[Placed], bool]:
     if args.around_dst is not None:
         change = _change(args, spells[-1].schedule, instant)
         if text is not None or change is None:
@@ -167,8 +165,7 @@ def _lint_as_json(lint: Lint) -> dict[str, Json]:
 
 
 def _as_json(shown: _Shown, place: int) -> dict[str, Json]:
-    occurrence = shown.occurrences[place]
-    schedule = shown.schedule
+    occurrence, schedule = shown.placed[place].occurrence, shown.placed[place].spell.schedule
     if shown.windows:
         base = as_json(shown.windows[place])
     else:
@@ -181,11 +178,17 @@ def _as_json(shown: _Shown, place: int) -> dict[str, Json]:
             "window_end": iso(occurrence.end),
             "zone": schedule.zone,
         }
-    return {**base, "resolution": occurrence.resolution, "off": occurrence.off, "clocks": shown.clocks(occurrence)}
+    return {
+        **base,
+        "resolution": occurrence.resolution,
+        "off": occurrence.off,
+        "clocks": night_note(schedule, occurrence),
+        "seam": shown.placed[place].is_seam,
+    }
 
 
 def _in_words(shown: _Shown, args: argparse.Namespace) -> str:
-    rows = [_row(shown, place, args) for place in range(len(shown.occurrences))]
+    rows = [_row(shown, place, args) for place in range(len(shown.placed))]
     tzdata = "" if shown.schedule.zone == "UTC" else f"; tzdata {release_in_use(shown.schedule.zone).version}"
     said = [f"{shown.schedule.words()}{tzdata}"]
     change = _change(args, shown.schedule, shown.as_of)
@@ -204,15 +207,16 @@ def _lint_in_words(lint: Lint) -> str:
 
 
 def _row(shown: _Shown, place: int, args: argparse.Namespace) -> list[str | Cell]:
-    occurrence, schedule = shown.occurrences[place], shown.schedule
+    placed = shown.placed[place]
+    occurrence, schedule = placed.occurrence, placed.spell.schedule
     window = shown.windows[place] if shown.windows else None
     bounds = window.bounds if window is not None else None
     due = window.due if window is not None and window.due is not None else occurrence.due
     said: list[str | Cell] = [] if window is None else [glyph_and_word(window.verdict.word)]
     return [
-        nominal_text(schedule.grain, occurrence.nominal, schedule.zone),
+        placed.name if shown.has_other_series else nominal_text(schedule.grain, occurrence.nominal, schedule.zone),
         length(bounds or (occurrence.start, occurrence.end)).rjust(4),
         f"due {when(due, schedule.zone, time=args.time, now=shown.as_of)}",
         *said,
-        shown.clocks(occurrence),
+        "; ".join(filter(None, ("seam" if placed.is_seam else "", night_note(schedule, occurrence)))),
     ]

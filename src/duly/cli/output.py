@@ -57,6 +57,8 @@ _COLOURS = {
     verdict.PRUNED: "2",
 }
 
+_NAMED_BEFORE = 2 * DAY  # no date of one zone is shown in another later than that
+
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -138,11 +140,22 @@ def line_name(window: Window) -> str:
 
 
 def window_name(window: Window) -> str:
-    """The window as a person names it; the whole key where that would find another run, or none."""
-    version = window.known.version
-    in_force = version is not None and (window.key.zone, window.key.grain) == (version.zone, version.grain)
+    """The window as a person names it; the whole key where that would find another run, or none.
+
+    In the days after the schedule has changed with its zone, for before the change there may be a window of that name.
+    """
+    known = window.known
+    version = known.version
     replaced = window.row is not None and window.row.state == states.REPLACED
-    return window.key.middle if in_force and not replaced else str(window.key)
+    # Of a former series the version that is known is not the one in force.
+    if version is None or version.number != known.job.version or replaced:
+        return str(window.key)
+    if (window.key.zone, window.key.grain) != (version.zone, version.grain):
+        return str(window.key)
+    since, bounds = version.effective_from, window.bounds
+    is_near = bool(since) and bounds is not None and bounds[0] < since + _NAMED_BEFORE
+    in_utc = (window.key.zone, window.key.grain) == ("UTC", "fire")
+    return f"{window.key.middle}[{window.key.zone}]" if is_near and not in_utc else window.key.middle
 
 
 def zone_of(window: Window) -> str:

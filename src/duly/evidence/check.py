@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import islice
 
 from duly.evidence import verdict
-from duly.evidence.verdict import Verdict, Window, windows_of
+from duly.evidence.verdict import Verdict, Window, windows_of_line
 from duly.ledger.ask import now
 from duly.ledger.records import Known
-from duly.ledger.spells import due_after, spells_of
+from duly.ledger.spells import Placed, placed_after, spells_of_line
 
 COMPLETE, NOT_COMPLETE, CANNOT_TELL, NOT_YET = 0, 1, 2, 3
 IN_WORDS = {COMPLETE: "complete", NOT_COMPLETE: "not complete", CANNOT_TELL: "cannot tell", NOT_YET: "not yet"}
@@ -45,13 +45,14 @@ async def newest_due(known: Known) -> Window | None:
     """
     assert known.line is not None
     instant = await now()
-    spells = await spells_of(known)
+    spells = await spells_of_line(known)
     # The newest in time, which a calendar may have made due before others.
-    newest = [next(spell.before(known.line.owed_by(instant)), None) for spell in reversed(spells)]
-    past = (occurrence for occurrence in newest if occurrence is not None)
+    by = known.line.owed_by(instant)
+    newest = [(spell, next(spell.before(by), None)) for spell in reversed(spells)]
+    past = (Placed(spell, occurrence) for spell, occurrence in newest if occurrence is not None)
     begins = max(instant, (known.line.starts or 0) - 1)
-    for occurrences in (past, due_after(spells, begins)):
-        for window in await windows_of(known, list(islice(occurrences, 1)), instant):
+    for placed in (past, placed_after(spells, begins)):
+        for window in await windows_of_line(known, list(islice(placed, 1)), instant):
             if window.verdict.word != verdict.NOT_OWED:
                 return window
     return None

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from duly.evidence import verdict
 from duly.evidence.runs import Attempt, History, Told, history
-from duly.evidence.verdict import Window, grace_text, window_of
+from duly.evidence.verdict import Window, grace_text, window_of, windows_of_line
 from duly.evidence.words import ago, span
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.cancel import ASKED
 from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next
-from duly.ledger.records import Run, RunId, Version, pause_of, pause_words
-from duly.ledger.spells import VERSIONS_OF, due_before, spells_of
+from duly.ledger.records import Run, Version, pause_of, pause_words
+from duly.ledger.register import schedule_of
+from duly.ledger.spells import VERSIONS_OF, placed_before, spells_of_line
 from duly.ledger.take import gone, look
 from duly.records import record
+from duly.schedule.versions import what_changes
 from duly.times import HOUR, duration_text
 
 TYPE_CHECKING = False
@@ -115,12 +117,12 @@ async def _end(window: Window) -> End | None:
 
 async def _newest(window: Window, instant: int) -> str | None:
     known = window.known
-    assert known.series is not None
     by = instant if known.line is None else known.line.owed_by(instant)
-    newest = next(due_before(await spells_of(known), by), None)
-    if newest is None or newest.due <= (window.due or 0):
+    newest = next(placed_before(await spells_of_line(known), by), None)
+    if newest is None or window.due is None or newest.occurrence.due <= window.due:
         return None
-    return str(await key_of(RunId(known.series.id, newest.nominal)))
+    (newer,) = await windows_of_line(known, [newest], instant)
+    return str(newer.key)
 
 
 async def _in_the_way(window: Window) -> str | None:
@@ -152,8 +154,9 @@ def sentences(told: Explanation, at: Callable[[int], str]) -> list[str]:
 
 
 def _of_schedule(told: Explanation, at: Callable[[int], str]) -> list[str]:
-    job, version = told.window.known.job, told.window.known.version
-    if version is None:
+    job, counted_by = told.window.known.job, told.window.known.version
+    version = next((version for version in told.versions if version.number == job.version), None)
+    if version is None or counted_by is None:
         return [f"{job.name} has no schedule: its runs are those that somebody names."]
     said = [f"{job.name} is {version.words}."]
     if version.number > 1:
@@ -161,10 +164,19 @@ def _of_schedule(told: Explanation, at: Callable[[int], str]) -> list[str]:
             f"That is version {version.number}, which answers for windows that end after {at(version.effective_from)}."
         )
     row = told.window.row
-    if row is not None and row.version not in (None, version.number):
-        older = next((v for v in told.versions if v.number == row.version), None)
-        said += [f"This window belongs to version {row.version}: {older.words}."] if older is not None else []
+    belongs_to = counted_by.number if row is None or row.version is None else row.version
+    older = next((v for v in told.versions if v.number == belongs_to != version.number), None)
+    if older is None:
+        return said
+    said.append(f"This window belongs to version {older.number}: {older.words}.")
+    if (older.zone, older.grain) != (version.zone, version.grain):
+        changes = ", ".join(what_changes(schedule_of(older), schedule_of(version))[: _series_changes(older, version)])
+        said.append(f"Since then the schedule has {changes}; this window keeps its key, and what is owed of it.")
     return said
+
+
+def _series_changes(older: Version, version: Version) -> int:
+    return (older.zone != version.zone) + (older.grain != version.grain)
 
 
 def _of_window(told: Explanation, at: Callable[[int], str]) -> list[str]:
@@ -185,7 +197,16 @@ def _of_window(told: Explanation, at: Callable[[int], str]) -> list[str]:
         f"{name} answers for {at(bounds[0])} to {at(bounds[1])}, {length(bounds)}.",
         f"It {comes} due at {at(due)}, {ago(due, told.as_of)}.",
     ]
+    if _is_seam(told, bounds[0]):
+        said.append("It is the seam: it begins where the last window of the schedule before it ends.")
     return [*said, night] if night else said
+
+
+def _is_seam(told: Explanation, start: int) -> bool:
+    """Whether a window that starts there is the first one of the version that it belongs to."""
+    row, counted_by = told.window.row, told.window.known.version
+    number = row.version if row is not None else None if counted_by is None else counted_by.number
+    return any(v.number == number and v.effective_from and v.effective_from == start for v in told.versions)
 
 
 def length(bounds: tuple[int, int]) -> str:

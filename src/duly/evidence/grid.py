@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
-from duly.evidence.verdict import NOT_OWED, Window, lines, windows_of
+from duly.evidence.verdict import NOT_OWED, Window, lines, windows_of_line
 from duly.ledger.ask import now
 from duly.ledger.records import Known
-from duly.ledger.spells import due_before, spells_of
+from duly.ledger.spells import placed_before, spells_of_line
 from duly.records import record
 
 
@@ -40,8 +40,8 @@ async def newest_due(known: Known, instant: int, count: int) -> list[Window]:
     """The newest periods of a line that have come due, the oldest first."""
     if known.version is None or known.series is None:
         return []
-    occurrences = list(islice(due_before(await spells_of(known), instant), count))[::-1]
-    windows = await windows_of(known, occurrences, instant)
+    newest = list(islice(placed_before(await spells_of_line(known), instant), count))[::-1]
+    windows = await windows_of_line(known, newest, instant)
     while windows and windows[0].verdict.word == NOT_OWED:
         windows = windows[1:]
     return windows

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice, takewhile
 
 from duly.errors import WindowInvalid
-from duly.ledger.spells import Spell, due_after, due_before
+from duly.ledger.spells import Placed, Spell, placed_after, placed_before
 from duly.records import record
 from duly.schedule.facts import changes, changes_back
 from duly.schedule.keys import parse_nominal
@@ -65,23 +65,27 @@ def _civil(zone: str, instant: int) -> int:
     return second + Zone(zone).offset_at(second)
 
 
-def within(spells: list[Spell], wanted: Range, instant: int) -> Iterator[Occurrence]:
-    """The occurrences with a nominal in the range, in order of their due times; from now on where it has no beginning."""
+def within(spells: list[Spell], wanted: Range, instant: int) -> Iterator[Placed]:
+    """The windows with a nominal in the range, in order of their due times; from now on where it has no beginning.
+
+    Where the zone has changed, each is meant in the wall clock that names it.
+    """
     begin = None if wanted.begin is None else 2 * wanted.begin
     end = None if wanted.end is None else 2 * wanted.end
     # No zone is further than a day from UTC, and a repeated hour goes back by less: two days are enough either way.
     since = instant if wanted.begin is None else wanted.begin * SECOND - 2 * DAY
-    for occurrence in due_after(spells, since):
-        if end is not None and occurrence.nominal >= end + 4 * 86_400:
+    for placed in placed_after(spells, since):
+        nominal = placed.occurrence.nominal
+        if end is not None and nominal >= end + 4 * 86_400:
             return
-        if (begin is None or occurrence.nominal >= begin) and (end is None or occurrence.nominal < end):
-            yield occurrence
+        if (begin is None or nominal >= begin) and (end is None or nominal < end):
+            yield placed
 
 
-def around(spells: list[Spell], instant: int, *, past: int, coming: int) -> list[Occurrence]:
-    """The newest past occurrences and the coming ones, in order."""
-    newest = list(islice(due_before(spells, instant), past))[::-1]
-    return [*newest, *islice(due_after(spells, instant), coming)]
+def around(spells: list[Spell], instant: int, *, past: int, coming: int) -> list[Placed]:
+    """The newest past windows and the coming ones, in order."""
+    newest = list(islice(placed_before(spells, instant), past))[::-1]
+    return [*newest, *islice(placed_after(spells, instant), coming)]
 
 
 @record
@@ -113,13 +117,13 @@ def previous_change(zone: str, instant: int) -> ClockChange | None:
     return None if found is None else ClockChange(found[0] * SECOND, found[1], known.offset_at(found[0]))
 
 
-def around_change(spells: list[Spell], change: ClockChange) -> list[Occurrence]:
-    """The occurrences due while the clocks are moved, up to a day's worth of hours, and three before and after. Pure."""
+def around_change(spells: list[Spell], change: ClockChange) -> list[Placed]:
+    """The windows due while the clocks are moved, up to a day's worth of hours, and three before and after. Pure."""
     moved = abs(change.after - change.before) * SECOND
     begin, end = change.at - moved - 1, change.at + moved
-    before = list(islice(due_before(spells, begin), 3))[::-1]
-    within = list(islice(takewhile(lambda o: o.due <= end, due_after(spells, begin)), 50))
-    return [*before, *within, *islice(due_after(spells, end), 3)]
+    before = list(islice(placed_before(spells, begin), 3))[::-1]
+    within = list(islice(takewhile(lambda p: p.occurrence.due <= end, placed_after(spells, begin)), 50))
+    return [*before, *within, *islice(placed_after(spells, end), 3)]
 
 
 def night_note(schedule: Schedule, occurrence: Occurrence) -> str:

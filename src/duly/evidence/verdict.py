@@ -32,6 +32,7 @@ from duly.ledger.records import (
     pause_words,
 )
 from duly.ledger.register import known_from_row
+from duly.ledger.spells import Placed, known_by
 from duly.ledger.take import ending_when_gone, gone
 from duly.ledger.windows import NO_TIME_LEFT
 from duly.records import record, replace
@@ -290,6 +291,17 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
         run = RunId(series.id, occurrence.nominal)
         windows.append(Window(known, key_in(known, series, run), run, occurrence, None, verdict))
     return windows
+
+
+async def windows_of_line(known: Known, placed: list[Placed], instant: int) -> list[Window]:
+    """The windows of a line, of whichever of its series, judged, in their order."""
+    judged: dict[tuple[tuple[str, str], int], Window] = {}
+    for series in dict.fromkeys(each.series for each in placed):
+        theirs = await known_by(known, *series)
+        assert theirs is not None  # the line has a series for each spell of its own
+        windows = await windows_of(theirs, [each.occurrence for each in placed if each.series == series], instant)
+        judged |= {(series, window.run.nominal): window for window in windows}
+    return [judged[each.series, each.occurrence.nominal] for each in placed]
 
 
 async def window_of(addressed: Addressed, instant: int) -> Window:

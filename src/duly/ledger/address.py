@@ -1,7 +1,8 @@
 """Address: from what a person or caller names to the run it means. Looks only.
 
 A run is named by its key, or by job, scope and window as people write it. The window is looked up by its nominal in the
-schedule in force; a key of an earlier zone or grain still finds its series. Nothing is created here.
+version of the schedule that answers for it; of one in an earlier zone or grain, in the series that it lies in. Nothing is
+created here.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from duly.errors import KeyInvalid, TimeInvalid, UnknownJob, UnknownRun, Unknown
 from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.records import SERIES_COLUMNS, Known, Run, RunId, Series
 from duly.ledger.register import FIND_ADHOC, FIND_SERIES, find, name_now, scheduled
-from duly.ledger.spells import find_nominal, lookup, spells_of
+from duly.ledger.spells import find_nominal, known_by, place, spells_of, spells_of_line
 from duly.ledger.take import look, look_newest
 from duly.records import record
 from duly.schedule.keys import RunKey, nominal_text
+from duly.schedule.spells import TwoWindows
 from duly.times import SECOND, Zone, civil_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.schedule.occurrence import Occurrence
+    from duly.schedule.spec import Schedule
 
 # Dates in the schedule's zone, by the ledger's clock.
 DAYS_BACK = {"today": 0, "yesterday": 1}
@@ -63,7 +66,9 @@ select l.scope
 
 @record
 class Addressed:
-    """A run that was named: what is known of its line, its identity, its occurrence if the schedule has it, its row."""
+    """A run that was named: what is known of its line and series, its identity, its occurrence if the schedule has it, its
+    row.
+    """
 
     known: Known
     key: RunKey
@@ -116,10 +121,12 @@ async def window_in(known: Known, window: str) -> Addressed:
     if window in DAYS_BACK:
         window = date_text(Zone(schedule.zone), await now(), DAYS_BACK[window])
     try:
-        occurrence = lookup(await spells_of(known), window)
+        placed = place(await spells_of_line(known), window)
+    except TwoWindows:
+        raise
     except WindowInvalid:
         # By the rules of today there is none; those of before, or of another host, may have named one.
-        nominal = schedule.nominal_of(window)
+        nominal = _nominal_in(schedule, window)
         if nominal is None or await look_newest(series.id, nominal) is None:
             raise
         return await _addressed(known, series, nominal, None, None)
@@ -127,7 +134,17 @@ async def window_in(known: Known, window: str) -> Addressed:
         newest = next(schedule.before(await now()), None)
         example = "" if newest is None else f"; write it like {nominal_text(series.grain, newest.nominal, series.zone)}"
         raise WindowInvalid(f"window: {window!r} cannot be read ({e}){example}") from e
-    return await _addressed(known, series, occurrence.nominal, None, occurrence)
+    known = await known_by(known, *placed.series) or known
+    assert known.series is not None
+    return await _addressed(known, known.series, placed.occurrence.nominal, None, placed.occurrence)
+
+
+def _nominal_in(schedule: Schedule, window: str) -> int | None:
+    """The nominal that a name stands for in a schedule; None for what is none of its names. Pure."""
+    try:
+        return schedule.nominal_of(window)
+    except (KeyInvalid, TimeInvalid, WindowInvalid):
+        return None
 
 
 def date_text(zone: Zone, instant: int, days_back: int) -> str:
@@ -138,7 +155,8 @@ def date_text(zone: Zone, instant: int, days_back: int) -> str:
 
 async def by_key(key: RunKey) -> Addressed:
     """The run of a key. Without a revision it means the newest. Raises as `by_window`, and `UnknownRun`."""
-    known = await known_or_raise(key.job, key.scope)
+    in_force = await known_or_raise(key.job, key.scope)
+    known = await known_by(in_force, key.zone, key.grain) or in_force
     assert known.line is not None
     series = await one(FIND_SERIES, Series, line=known.line.id, zone=key.zone, grain=key.grain)
     if key.adhoc:
@@ -150,13 +168,18 @@ async def by_key(key: RunKey) -> Addressed:
         raise WindowInvalid(other_series(known, key))
     if known.series is None or series.id != known.series.id:
         return await _addressed(known, series, key.nominal, key.revision, None)
-    spells = await spells_of(known)
-    occurrence = find_nominal(spells, key.nominal)
+    occurrence = find_nominal(await spells_of(known), key.nominal)
     found = await _addressed(known, series, key.nominal, key.revision, occurrence)
     if occurrence is None and found.row is None:
-        # The look-up by text knows the neighbours and says so.
-        lookup(spells, nominal_text(key.grain, key.nominal, key.zone))
+        await refuse_off_grid(known, key)
     return found
+
+
+async def refuse_off_grid(known: Known, key: RunKey) -> None:
+    """Raise `WindowInvalid` for a key that no version of the schedule answers for, with the windows before and after."""
+    spells = await spells_of_line(known)
+    zone = f"[{key.zone}]" if any(spell.schedule.zone != key.zone for spell in spells) else ""
+    place(spells, f"{nominal_text(key.grain, key.nominal, key.zone)}{zone}")
 
 
 def other_series(known: Known, key: RunKey) -> str:

@@ -25,10 +25,10 @@ class Statement:
 
     `{now}` is the database's clock in microseconds; `{or_rollback}` makes a failure end the transaction where that is
     not the rule anyway; `{share}` holds the series against a prune, `{alone}` against everything; `{lock}` a row against
-    every other writer. `{unsettled}` says of the run r that it is unsettled. `{absent}` is a condition that the run has no
-    row: so that where locks are taken a duplicate takes none. With an `event`, `{from}` and `{to}` are the states before
-    and after it, from the table. `refuses` is the error that a violated constraint in this statement means. One that
-    `only_locks` is not sent where one writer works at a time.
+    every other writer, `{still}` against those that would change it. `{unsettled}` says of the run r that it is unsettled.
+    `{absent}` is a condition that the run has no row: so that where locks are taken a duplicate takes none. With an
+    `event`, `{from}` and `{to}` are the states before and after it, from the table. `refuses` is the error that a violated
+    constraint in this statement means. One that `only_locks` is not sent where one writer works at a time.
     """
 
     __slots__ = ("name", "only_locks", "refuses", "sql")

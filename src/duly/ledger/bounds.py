@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from duly.ledger.ask import Statement, every, one
 from duly.ledger.records import Known, RunId, Series
-from duly.ledger.spells import Spell, spells_of, windows_after
+from duly.ledger.register import FIND_SERIES
+from duly.ledger.spells import Placed, Spell, spells_of_line, tiles_after
 from duly.records import record, replace
 from duly.times import DAY, SECOND
 
@@ -197,34 +198,53 @@ async def chained(known: Known, run: RunId, occurrence: Occurrence | None) -> Oc
     """The window of a run that is named, between its neighbours as they are stored. It starts where it ends if they leave
     it no time.
 
-    Between those that the rules of today name, and around every other that is stored near it: rules of before may have
-    named a window that is none today.
+    Between those that the rules of today name, of whichever series, and around every other of its own that is stored near
+    it: rules of before may have named a window that is none today.
     """
-    if occurrence is None or known.version is None or known.version.zone == "UTC":
+    if occurrence is None or known.version is None or _has_certain_bounds(known, occurrence):
         return occurrence
     assert known.line is not None
-    spells = await spells_of(known)
+    spells = await spells_of_line(known)
     start, end = occurrence.start, occurrence.end
-    before = next(windows_after(spells, start - 1), None)
-    while before is not None and (earlier := await _stored_row(run.series, before.nominal)) is not None:
+    before = next(tiles_after(spells, start - 1), None)
+    while before is not None and (earlier := await _stored(known, before)) is not None:
         if earlier.end is not None:
             start = earlier.end
             break
         # Its name was settled without a time of its own; by the rules of today it has one, which falls to this window.
-        start = before.start
-        before = next(windows_after(spells, start - 1), None)
-        if before is not None and before.start >= start:
+        start = before.occurrence.start
+        before = next(tiles_after(spells, start - 1), None)
+        if before is not None and before.occurrence.start >= start:
             break  # at a seam: by the rules of today nothing ends there
     else:
         opened = known.line.opened_until
-        if opened is not None and before is not None and before.end <= opened < end:
+        if opened is not None and before is not None and before.occurrence.end <= opened < end:
             start = opened  # the one before was passed over: this is the first that is not open yet
-    after = next(windows_after(spells, end), None)
-    later = None if after is None else await _stored_row(run.series, after.nominal)
+        elif opened is not None and before is not None and before.occurrence == occurrence and opened < end:
+            start = opened  # a seam where, by the rules of today, nothing ends: it is where the last one ends as it is stored
+    after = next(tiles_after(spells, end), None)
+    later = None if after is None else await _stored(known, after)
     if later is not None and later.start is not None:
         end = later.start
     free = await cut(run, start, end)
     return replace(occurrence, start=free.start, end=free.end)
+
+
+def _has_certain_bounds(known: Known, occurrence: Occurrence) -> bool:
+    """Whether a window's neighbours are as its schedule has them: in UTC, but at a seam to a zone whose rules change. Pure."""
+    assert known.version is not None
+    since = known.version.effective_from
+    return known.version.zone == "UTC" and (not since or occurrence.start >= since + RULES_MAY_MOVE)
+
+
+async def _stored(known: Known, placed: Placed) -> Row | None:
+    """The row of a window of the line, in the series that it lies in."""
+    assert known.line is not None
+    zone, grain = placed.series
+    series = known.series
+    if series is None or (series.zone, series.grain) != (zone, grain):
+        series = await one(FIND_SERIES, Series, line=known.line.id, zone=zone, grain=grain)
+    return None if series is None else await _stored_row(series.id, placed.occurrence.nominal)
 
 
 async def cut(run: RunId, start: int, end: int) -> Bounds:

@@ -32,7 +32,13 @@ select min(nominal)
 )
 
 BEYOND_ROWS = Statement(
-    "beyond_rows", "select max(nominal) + 1 from duly_run where series = :series and nominal >= :horizon"
+    "beyond_rows",
+    # Not what a person skipped ahead of time: the series may be in force again by then.
+    """
+select max(nominal) + 1
+  from duly_run
+ where series = :series and nominal >= :horizon and (due is null or due <= :instant)
+""",
 )
 
 HOLD_SERIES = Statement(
@@ -111,7 +117,7 @@ async def _first_after(known: Known, series: Series, instant: int) -> int | None
     """The lowest name of a window that ends after an instant, or is not open yet; of a series without windows, of its rows."""
     line = known.line
     if known.series is None or series.id != known.series.id or line is None or line.opened_until is None:
-        return await one(BEYOND_ROWS, _maybe, series=series.id, horizon=series.horizon)
+        return await one(BEYOND_ROWS, _maybe, series=series.id, horizon=series.horizon, instant=instant)
     edge = min(instant, line.opened_until)
     # Where clocks are set back a window may have a lower name than one that ends before it.
     ahead = takewhile(lambda o: o.start < edge + 2 * DAY, windows_after(await spells_of(known), edge))

@@ -7,13 +7,13 @@ failure that waits for a person. An ad-hoc run lies outside the schedule and nev
 from __future__ import annotations
 
 from duly.errors import KeyInvalid, Misuse, Refused, ScheduleError, UnknownRun, WindowInvalid
-from duly.ledger.address import by_key, find_revision, key_of, other_series, window_in
+from duly.ledger.address import by_key, find_revision, key_of, other_series, refuse_off_grid, window_in
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, Known, NotDue, Run
 from duly.ledger.register import Declaration, adhoc_nominal, declare, find, is_complete, refused, series_of
-from duly.ledger.spells import find_nominal, lookup, spells_of
+from duly.ledger.spells import find_nominal, known_by, spells_of
 from duly.ledger.take import answer_first, take
 from duly.records import record
-from duly.schedule.keys import RunKey, check_adhoc, nominal_text
+from duly.schedule.keys import RunKey, check_adhoc
 from duly.times import Zone
 
 TYPE_CHECKING = False
@@ -71,7 +71,7 @@ async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> N
         return None
     addressed = await window_in(known, window)
     answer = await answer_first(addressed.row, claimer)
-    return None if answer is None else Named(known, addressed.key, answer, addressed.row)
+    return None if answer is None else Named(addressed.known, addressed.key, answer, addressed.row)
 
 
 async def take_window(declared: Declaration, window: str, claimer: Claimer) -> Named | Refused | Misuse:
@@ -80,10 +80,9 @@ async def take_window(declared: Declaration, window: str, claimer: Claimer) -> N
     if isinstance(known, (Refused, Misuse)):
         return known
     addressed = await window_in(known, window)
-    series = known.series
-    if series is None or series.id != addressed.run.series:
-        return WindowInvalid(f"{addressed.key} lies in a series that the schedule in force no longer counts by")
-    answer = await take(known, series, addressed.occurrence, addressed.run, addressed.row, claimer)
+    known = addressed.known
+    assert known.series is not None
+    answer = await take(known, known.series, addressed.occurrence, addressed.run, addressed.row, claimer)
     row = answer.row if isinstance(answer, Claim) else addressed.row
     return Named(known, addressed.key, about(addressed.key, answer), row)
 
@@ -103,8 +102,12 @@ async def peek_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Nam
 
 @record
 class Place:
-    """Where a key's run lies: its series, its nominal, and the occurrence of the schedule, if it has one."""
+    """Where a key's run lies: its series, its nominal, and the occurrence of the schedule, if it has one.
 
+    `known` is what is known by that series.
+    """
+
+    known: Known
     series: Series
     nominal: int
     occurrence: Occurrence | None
@@ -113,22 +116,24 @@ class Place:
 async def place_of(known: Known, key: RunKey) -> Place:
     """The place of a key, checked against the schedule where one is known; its series is made if it is new.
 
-    Raises `WindowInvalid` for another zone or grain than the schedule's, and for a nominal off its grid.
+    What lies below the horizon is refused as that, by whoever would open it. Raises `WindowInvalid` for a zone or grain
+    that the schedule never had, and for a nominal off its grid.
     """
     assert known.line is not None
     if key.adhoc:
         series = await series_of(known.line.id, "", "adhoc")
-        return Place(series, await adhoc_nominal(series, key.adhoc), None)
+        return Place(known, series, await adhoc_nominal(series, key.adhoc), None)
     if known.version is None:
         check_zone(key)
-        return Place(await series_of(known.line.id, key.zone, key.grain), key.nominal, None)
-    if known.series is None or (known.series.zone, known.series.grain) != (key.zone, key.grain):
+        return Place(known, await series_of(known.line.id, key.zone, key.grain), key.nominal, None)
+    in_series = await known_by(known, key.zone, key.grain)
+    if in_series is None or in_series.series is None:
         raise WindowInvalid(other_series(known, key))
-    spells = await spells_of(known)
+    spells = await spells_of(in_series)
     occurrence = find_nominal(spells, key.nominal)
-    if occurrence is None:
-        lookup(spells, nominal_text(key.grain, key.nominal, key.zone))  # raises, and names the nearest windows
-    return Place(known.series, key.nominal, occurrence)
+    if occurrence is None and key.nominal >= in_series.series.horizon:
+        await refuse_off_grid(in_series, key)
+    return Place(in_series, in_series.series, key.nominal, occurrence)
 
 
 def check_zone(key: RunKey) -> None:
@@ -146,10 +151,10 @@ async def take_key(key: RunKey, declared: Declaration, claimer: Claimer) -> Name
         return known
     place = await place_of(known, key)
     run, seen = await find_revision(place.series, place.nominal, key.revision)
-    answer = await take(known, place.series, place.occurrence, run, seen, claimer)
+    answer = await take(place.known, place.series, place.occurrence, run, seen, claimer)
     named = await key_of(run)
     row = answer.row if isinstance(answer, Claim) else seen
-    return Named(known, named, about(named, answer), row)
+    return Named(place.known, named, about(named, answer), row)
 
 
 async def take_adhoc(declared: Declaration, adhoc: str, claimer: Claimer) -> Named | Refused | Misuse:

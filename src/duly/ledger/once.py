@@ -80,7 +80,7 @@ async def _once_by_key(key: RunKey, claimer: Claimer) -> bool:
         raise known
     place = await place_of(known, key)
     run, seen = await find_revision(place.series, place.nominal, key.revision)
-    return await _once(known, run, seen, claimer, occurrence=place.occurrence, horizon=place.series.horizon)
+    return await _once(place.known, run, seen, claimer, occurrence=place.occurrence, horizon=place.series.horizon)
 
 
 async def _once(

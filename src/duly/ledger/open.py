@@ -12,6 +12,7 @@ from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.events import tell
 from duly.ledger.owed import Owed, next_of_backlog, owed
+from duly.ledger.policy import is_of
 from duly.ledger.records import (
     AlreadyCompleted,
     Busy,
@@ -25,7 +26,7 @@ from duly.ledger.records import (
     pause_of,
 )
 from duly.ledger.register import Declaration, declare, find, find_again, is_complete, refusal_of, refused
-from duly.ledger.spells import find_nominal, spells_of
+from duly.ledger.spells import find_nominal, known_of, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
 from duly.records import record
@@ -104,8 +105,7 @@ def _standing(known: Known, rows: list[Run], due: Owed) -> Run | None:
         return None
     if known.job.ordered:
         return rows[0]
-    assert known.series is not None
-    return rows[-1] if (rows[-1].series, rows[-1].nominal) == (known.series.id, due.newest) else None
+    return rows[-1] if is_of(rows[-1], due.newest) else None
 
 
 async def _holder_in_the_way(known: Known) -> Run | None:
@@ -150,7 +150,7 @@ async def claim_next(
     if isinstance(known, (Refused, Misuse)):
         return known
     known = await _held(known)
-    refusal = refusal_of(known, declared)  # the schedule may have changed while we waited
+    refusal = await refusal_of(known, declared)  # the schedule may have changed while we waited
     if refusal is not None:
         return refusal
     instant = await now()
@@ -192,6 +192,7 @@ async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Ta
         return known
     # An inline attempt that failed took the row of its window with it.
     seen = await look(run)
+    known = await known_of(known, run)
     occurrence = find_nominal(await spells_of(known), run.nominal) if seen is None else None
     assert known.series is not None
     answer = await take(known, known.series, occurrence, run, seen, claimer, heed_retry_time=True)

@@ -67,7 +67,7 @@ class Owed:
     next_due: int | None
     moved: list[Run]  # opened ahead of time, not sealed yet, and the zone's rules mean something else now
     more: bool = False  # windows have come due beyond those that one transaction opens
-    newest: int | None = None  # the nominal of the newest that is due, where anything is unsettled or new
+    newest: RunId | None = None  # the newest window that is due, where anything is unsettled or new
 
     @property
     def changes_the_ledger(self) -> bool:
@@ -86,7 +86,7 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     spell = spell_in_force(known)
     assert series is not None
     assert line.opened_until is not None  # it was seen under its schedule
-    moved = [run for run in open_ones if not is_sealed(run, as_of) and await has_moved(known, run)]
+    moved = [run for run in open_ones if not is_sealed(run, as_of) and await has_moved(run)]
     admitted = await admit(known, spell, unsettled, as_of)
     opening = await open_in_order(series, line.opened_until, admitted.coming)
     following = admitted.coming.following

@@ -11,7 +11,8 @@ from itertools import islice, takewhile
 from duly.ledger import states
 from duly.ledger.ask import Statement, every, one
 from duly.ledger.bounds import Coming, Range, passed_over
-from duly.ledger.records import Job, Known, Line, Run, Series, pauses_of
+from duly.ledger.records import Job, Known, Line, Run, RunId, Series, pauses_of
+from duly.ledger.spells import SERIES_OF_LINE
 from duly.records import record
 from duly.schedule.catch_up import CatchUp, parse_catch_up
 from duly.times import DAY, HOUR, SECOND, duration_text
@@ -37,7 +38,7 @@ NEWEST_DUE = Statement(
     "newest_due",
     # The last of the newest names: where clocks are set back a name may come due after one that is higher.
     """
-select nominal
+select nominal, due
   from (select nominal, due
           from duly_run
          where series = :series and due <= :as_of and window_start is not null and state <> 'skipped'
@@ -76,7 +77,7 @@ class Admitted:
     dropped_rows: list[DroppedRun]
     dropped: list[DroppedRange]
     coming: Coming
-    newest: int | None  # the nominal of the newest that is due
+    newest: RunId | None  # the newest that is due
 
 
 async def admit(known: Known, spell: Spell, unsettled: list[Run], as_of: int) -> Admitted:
@@ -84,7 +85,7 @@ async def admit(known: Known, spell: Spell, unsettled: list[Run], as_of: int) ->
     assert known.line is not None
     assert known.series is not None
     policy = parse_catch_up(known.job.catch_up, once=True)
-    newest = await _newest_nominal(known, spell, known.series, known.line.owed_by(as_of))
+    newest = await _newest_due(known, spell, known.series, known.line.owed_by(as_of))
     owed = _Owed(known, spell, policy, as_of, newest)
     free = [run for run in unsettled if not stays_owed(run)]
     if policy.policy != "each":
@@ -97,7 +98,8 @@ async def admit(known: Known, spell: Spell, unsettled: list[Run], as_of: int) ->
         kept, windows = await owed.newest_of_all(free, policy.max)
     dropped = [DroppedRun(run, owed.cause_of(run.due or 0)) for run in free if run not in kept]
     ranges, coming = owed.arranged(windows)
-    return Admitted([run for run in unsettled if run in kept or stays_owed(run)], dropped, ranges, coming, newest)
+    rows = [run for run in unsettled if run in kept or stays_owed(run)]
+    return Admitted(rows, dropped, ranges, coming, None if newest is None else newest[1])
 
 
 def stays_owed(run: Run) -> bool:
@@ -105,19 +107,39 @@ def stays_owed(run: Run) -> bool:
     return run.state in (states.RUNNING, states.UNKNOWN) or run.waits_for_a_person or run.asked_at is not None
 
 
-async def _newest_nominal(known: Known, spell: Spell, series: Series, as_of: int) -> int | None:
-    """The newest window that is due and has a time of its own: of the version in force, else the newest that has a row."""
+def is_of(run: Run, window: RunId | None) -> bool:
+    """Whether a run is of this window, whichever revision. Pure."""
+    return window is not None and (run.series, run.nominal) == (window.series, window.nominal)
+
+
+async def _newest_due(known: Known, spell: Spell, series: Series, as_of: int) -> tuple[int, RunId] | None:
+    """The newest window that is due and has a time of its own: of the version in force, else the newest that has a row.
+
+    In whichever series: where the zone or grain has changed, the last window of before may come due after the first ones.
+    """
+    assert known.line is not None
     recent = takewhile(lambda o: o.due > as_of - LONGEST_HOLIDAY, spell.before(as_of))
     newest = next((o for o in recent if not o.off), None)
+    found: list[tuple[int, RunId]] = []
     if newest is not None and not await passed_over(known, newest):
-        return newest.nominal
-    return await one(NEWEST_DUE, int, series=series.id, as_of=as_of)
+        found.append((newest.due, RunId(series.id, newest.nominal)))
+        if known.job.version == 1:
+            return found[0]
+    for each in await every(SERIES_OF_LINE, Series, line=known.line.id):
+        if found and each.id == series.id:
+            continue
+        row = await one(NEWEST_DUE, lambda nominal, due: (due, nominal), series=each.id, as_of=as_of)
+        if row is not None:
+            found.append((row[0], RunId(each.id, row[1])))
+    return max(found, key=lambda one: one[0]) if found else None
 
 
 class _Owed:
     """What is owed of a line under a policy: the windows that have come due since its windows were opened."""
 
-    def __init__(self, known: Known, spell: Spell, policy: CatchUp, as_of: int, newest: int | None) -> None:
+    def __init__(
+        self, known: Known, spell: Spell, policy: CatchUp, as_of: int, newest: tuple[int, RunId] | None
+    ) -> None:
         assert known.line is not None
         assert known.line.opened_until is not None
         assert known.series is not None
@@ -129,9 +151,8 @@ class _Owed:
         self._spell = spell
         self._policy = policy
         self._as_of = as_of
-        self._newest = newest
-        found = None if newest is None else spell.find(newest)
-        self._newest_due = None if found is None else found.due
+        self._newest: RunId | None = None if newest is None else newest[1]
+        self._newest_due: int | None = None if newest is None else newest[0]
 
     # -- what is kept ----------------------------------------------------------------------------------------------------
 
@@ -141,8 +162,7 @@ class _Owed:
 
     def is_newest_and_fresh(self, run: Run) -> bool:
         """Whether a run is the newest that is due, and not too old for the policy."""
-        is_newest = (run.series, run.nominal) == (self._series.id, self._newest)
-        if not is_newest or self._policy.policy == "none" or not self.is_young(run.due):
+        if not is_of(run, self._newest) or self._policy.policy == "none" or not self.is_young(run.due):
             return False
         bounds = None if run.window_start is None or run.window_end is None else (run.window_start, run.window_end)
         return self._is_fresh(run.due or 0, bounds)

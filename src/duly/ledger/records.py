@@ -140,7 +140,11 @@ SERIES_COLUMNS = "s.id, s.zone, s.grain, s.horizon"
 
 @record
 class Known:
-    """What the ledger knows of a job and scope before a run of it is looked at."""
+    """What the ledger knows of a job and scope before a run of it is looked at.
+
+    `version` is the one in force, and `series` that of its zone and grain; or, for a window of a former series, that one
+    and the last version that counted by it (`spells.known_by`).
+    """
 
     job: Job
     version: Version | None

@@ -1,8 +1,10 @@
 """Register: jobs, their schedule in force, and the roster of scopes.
 
 A declaration (flags, a decorator, a file) says what a job is. The first one registers it; later ones must agree with the
-schedule in force, or nothing runs: a schedule changes only by a new version. Policies that are left out keep their stored
-value, and different ones are stored, with an event.
+schedule in force, or nothing runs: a schedule changes only by a new version. Code that gives its schedule a label that the
+ledger has never seen makes one; a label that was replaced is refused from then on, so that a host which still runs the code
+of before cannot turn it back. Policies that are left out keep their stored value, and different ones are stored, with an
+event.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from duly.errors import (
     UnknownJob,
     UnknownScope,
 )
-from duly.ledger.ask import Statement, count, now, one
+from duly.ledger.ask import Statement, count, do, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import (
     JOB_COLUMNS,
@@ -111,6 +113,14 @@ values (:job, :number, :label, :kind, :zone, :grain, :gap, :fold, :at, :offset, 
 
 PUT_IN_FORCE = Statement("put_in_force", "update duly_job set version = :number where id = :job")
 
+HOLD_JOB_STILL = Statement(
+    "hold_job_still",
+    # Whoever edits the schedule looks which lines there are, and opens what has begun of each: a line that comes meanwhile
+    # would begin under a schedule that is none any more.
+    "select id from duly_job where id = :job {still}",
+    only_locks=True,
+)
+
 ADD_LINE = Statement(
     "add_line",
     """
@@ -135,6 +145,17 @@ ADD_SERIES = Statement(
 insert into duly_series (line, zone, grain, horizon)
 values (:line, :zone, :grain, :horizon)
     on conflict do nothing
+""",
+)
+
+FIND_LABEL = Statement(
+    "find_label",
+    f"""
+select {VERSION_COLUMNS}
+  from duly_version v
+ where v.job = :job and v.label = :label
+ order by v.number desc
+ limit 1
 """,
 )
 
@@ -164,7 +185,8 @@ FIND_ADHOC = Statement("find_adhoc", "select nominal from duly_adhoc where serie
 class Declaration:
     """What a caller says that a job is. `policies` holds the columns of duly_job that it names, and no others.
 
-    `defaults` are for a job that is seen for the first time; `scopes` is the roster that the caller closes it to.
+    `defaults` are for a job that is seen for the first time; `scopes` is the roster that the caller closes it to. `version`
+    is the label of the schedule, empty where it has none.
     """
 
     job: str
@@ -174,6 +196,7 @@ class Declaration:
     by: str = ""
     defaults: dict[str, Value] = {}  # noqa: RUF012
     scopes: tuple[str, ...] | None = None
+    version: str = ""
 
 
 _understood: dict[Version, Schedule] = {}  # versions never change, and are read at each claim
@@ -276,22 +299,20 @@ async def refused(known: Known | None, declared: Declaration) -> Refused | Misus
     """Why a declaration cannot stand: as `refusal_of`, also of a name that was given up."""
     if known is None and (now_named := await name_now(declared.job)) is not None:
         return renamed(declared.job, now_named)
-    return refusal_of(known, declared)
+    return await refusal_of(known, declared)
 
 
-def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
-    """Why a declaration cannot stand beside what is known, or None. Pure: the same before a write and inside it."""
+async def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse | None:
+    """Why a declaration cannot stand beside what is known, or None. Looks only: the same before a write and inside it.
+
+    A schedule that is not in force, with a label that the ledger has never seen, can stand: it is to be put in force.
+    """
     if known is None:
         return None if declared.schedule is not None else UnknownJob(f"the ledger knows no job {declared.job!r}")
-    if (
-        declared.schedule is not None
-        and known.version is not None
-        and not same_schedule(known.version, declared.schedule)
-    ):
-        return ScheduleChanged(
-            f"{declared.job} is declared as: {declared.schedule.words()}; in force is version {known.version.number}: "
-            f"{known.version.words}. Nothing was run"
-        )
+    if declared.schedule is not None and known.version is not None:
+        refusal = await _refusal_of_schedule(known.job, known.version, declared, declared.schedule)
+        if refusal is not None:
+            return refusal
     if known.line is None and known.job.retired_at is not None:
         return Retired(
             f"{known.job.name} was retired at {instant_text(known.job.retired_at)}; its roster takes no new scope",
@@ -302,9 +323,58 @@ def refusal_of(known: Known | None, declared: Declaration) -> Refused | Misuse |
     return None
 
 
+async def _refusal_of_schedule(
+    job: Job, in_force: Version, declared: Declaration, schedule: Schedule
+) -> ScheduleChanged | None:
+    if same_schedule(in_force, schedule):
+        return None
+    label = declared.version
+    plan = plan_of(job.name, schedule)
+    force = f"in force is version {_named(in_force)}: {in_force.words}. Nothing was run"
+    if not label:
+        return _changed(f"{job.name} is declared as: {schedule.words()}; {force}", plan)
+    labelled = await one(FIND_LABEL, Version, job=job.id, label=label)
+    if labelled is None:
+        return None
+    if same_schedule(labelled, schedule):
+        return _changed(
+            f"version: {label} of {job.name} was replaced, and does not come back by itself; {force}; "
+            "deploy the code that declares that, or give this schedule a label that is new",
+            f"duly jobs show {job.name}",
+        )
+    return _changed(
+        f"version: {label} of {job.name} is {labelled.words} in the ledger, and declared as: {schedule.words()}; {force}; "
+        "a label means one schedule, so give this one a label that is new",
+        plan,
+    )
+
+
+def _named(version: Version) -> str:
+    return f"{version.number} ({version.label})" if version.label else f"{version.number}"
+
+
+def _changed(why: str, next_step: str) -> ScheduleChanged:
+    refusal = ScheduleChanged(why)
+    refusal.next_step = next_step
+    return refusal
+
+
+def plan_of(job: str, schedule: Schedule) -> str:
+    """The command that shows what a schedule would change; or that shows the job, where flags cannot say the schedule."""
+    from duly.schedule.words import flags_of  # a refusal is rare
+
+    flags = flags_of(schedule)
+    return f"duly jobs show {job}" if flags is None else f"duly jobs plan {job} {flags}"
+
+
 def is_complete(known: Known | None, declared: Declaration) -> bool:
-    """Whether the ledger already holds all that the declaration says, so that nothing needs to be written."""
+    """Whether the ledger already holds all that the declaration says, so that nothing needs to be written. Pure.
+
+    Where the label is not the one in force a look at the others is needed, which is left to who may write.
+    """
     if known is None or known.line is None or not policies_agree(known.job, declared.policies):
+        return False
+    if declared.version and (known.version is None or known.version.label != declared.version):
         return False
     if declared.schedule is None and known.version is None:
         return True
@@ -349,11 +419,16 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
         return known
     known = await _keep_job(known, declared)
     if known.line is None:
+        await do(HOLD_JOB_STILL, job=known.job.id)
         await _add_line(known, declared)
     await _add_series(await _found(declared))
     known = await _found(declared)
     # Another host may have registered the job meanwhile, and otherwise: the verdict comes from a look after the write.
-    return refusal_of(known, declared) or known
+    return await refusal_of(known, declared) or known
+
+
+def _is_new_label(declared: Declaration, in_force: Version) -> bool:
+    return declared.version not in ("", in_force.label)
 
 
 async def declare_job(declared: Declaration) -> Known | Refused | Misuse:
@@ -363,7 +438,7 @@ async def declare_job(declared: Declaration) -> Known | Refused | Misuse:
     if refusal is not None:
         return refusal
     known = await _keep_job(known, declared)
-    return refusal_of(known, declared) or known
+    return await refusal_of(known, declared) or known
 
 
 async def _keep_job(known: Known | None, declared: Declaration) -> Known:
@@ -374,7 +449,14 @@ async def _keep_job(known: Known | None, declared: Declaration) -> Known:
         await _keep_policies(known.job, declared)
     known = await _found(declared)
     if known.version is None and declared.schedule is not None:
-        await add_version(known.job, declared.schedule, number=1, effective_from=0, by=declared.by, reason="registered")
+        label = declared.version
+        first = {"number": 1, "effective_from": 0}
+        await add_version(known.job, declared.schedule, **first, by=declared.by, reason="registered", label=label)
+        known = await _found(declared)
+    elif declared.schedule is not None and known.version is not None and _is_new_label(declared, known.version):
+        from duly.ledger.versions import adopt  # which declares as well; needed once for each version
+
+        await adopt(known.job, declared.schedule, declared.version, by=declared.by)
         known = await _found(declared)
     return known
 

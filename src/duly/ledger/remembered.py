@@ -172,6 +172,8 @@ def remember(known: Known, declared: Declaration) -> Remembered | None:
     """
     if known.version is None or known.job.ordered or pauses_of(known) or not is_complete(known, declared):
         return None
+    if known.version.number != known.job.version:  # of a former series
+        return None
     return Remembered(known, spell_in_force(known))
 
 
@@ -183,6 +185,8 @@ def recall(remembered: Remembered, window: str) -> Recalled | None:
     try:
         found = lookup([spell], window)
     except (KeyInvalid, TimeInvalid, WindowInvalid):
+        return None
+    if spell.since is not None and "@" in spell.schedule.grain:  # `2026-Q2` may have been another quarter's whole name
         return None
     if found.off or found.start >= found.end:
         return None

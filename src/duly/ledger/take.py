@@ -362,7 +362,7 @@ async def _answer_absent(
         return BelowHorizon()
     found = await one(BEFORE_OPENING, _BeforeOpening, job=known.job.id, series=run.series, nominal=run.nominal)
     assert found is not None  # a job is never deleted
-    if known.version is not None and found.version != known.version.number:
+    if known.version is not None and found.version != known.job.version:
         raise Conflict("the job's schedule changed just now; nothing was run. Try again")
     if found.skipped is not None:
         return RunSkipped(f"this window was skipped ({found.skipped}); `duly unskip` it to run it")

@@ -10,8 +10,8 @@ from duly.ledger.ask import Statement, count, one
 from duly.ledger.bounds import Bounds, cut
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.spells import find_nominal, spells_of
-from duly.records import replace
+from duly.ledger.spells import find_nominal, known_of, spells_of
+from duly.records import record, replace
 from duly.times import instant_text
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ values (:zone, :release, :source, :fingerprint)
 """,
 )
 
-FINGERPRINT = Statement("fingerprint", "select fingerprint from duly_zone_facts where id = :facts")
+FACTS = Statement("facts", "select zone, fingerprint from duly_zone_facts where id = :facts")
 
 OPENED_UNTIL = Statement(
     "opened_until",
@@ -176,6 +176,14 @@ async def zone_facts(zone: str, bounds: Bounds) -> int:
     return facts
 
 
+@record
+class _Facts:
+    """What the rules of a zone meant around a window when it was opened."""
+
+    zone: str
+    fingerprint: str
+
+
 # -- when the rules of a zone change -------------------------------------------------------------------------------------
 
 
@@ -184,16 +192,15 @@ def is_sealed(run: Run, instant: int) -> bool:
     return run.window_end is None or run.fence > 0 or run.window_end <= instant
 
 
-async def has_moved(known: Known, run: Run) -> bool:
+async def has_moved(run: Run) -> bool:
     """Whether the zone's rules mean something else around the run's window here and now than they did when it was made."""
-    if run.zone_facts is None or known.series is None or run.series != known.series.id:
-        return False
-    if run.window_start is None or run.window_end is None:
+    if run.zone_facts is None or run.window_start is None or run.window_end is None:
         return False
     from duly.schedule.facts import facts_of
 
-    here = facts_of(known.series.zone, run.window_start, run.window_end)
-    return await one(FINGERPRINT, str, facts=run.zone_facts) != here.fingerprint
+    stored = await one(FACTS, _Facts, facts=run.zone_facts)
+    assert stored is not None  # what a row names is never deleted
+    return stored.fingerprint != facts_of(stored.zone, run.window_start, run.window_end).fingerprint
 
 
 async def move(known: Known, moved: list[Run], by: str) -> None:
@@ -201,24 +208,32 @@ async def move(known: Known, moved: list[Run], by: str) -> None:
 
     Time stays in one piece: bounds move between two of them, and at the end of the last window that is open, nowhere else.
     """
-    spells = await spells_of(known)
     assert known.line is not None
     moved_to: dict[int, int] = {}  # ends, as they were and as they are
     for run in sorted(moved, key=lambda run: run.window_start or 0):
         assert run.window_start is not None
         assert run.window_end is not None
         is_last = run.window_end == known.line.opened_until
-        occurrence = find_nominal(spells, run.nominal)
+        in_series = await known_of(known, run)
+        occurrence = await _under_rules_of_today(in_series, run)
         start, end = moved_to.get(run.window_start, run.window_start), run.window_end
         if is_last or any(other.window_start == end for other in moved):
             end = start if occurrence is None else max(start, occurrence.end)
         if is_last and end > run.window_end:
             end = max(run.window_end, (await cut(run.id, run.window_end, end)).end)
-        if not await _resolve_anew(known, run, start, end, occurrence, by):
+        if not await _resolve_anew(in_series, run, start, end, occurrence, by):
             end = run.window_end  # it was sealed meanwhile
         moved_to[run.window_end] = end
         if is_last:
             await count(OPENED_UNTIL, line=known.line.id, until=end, next_due=known.line.next_due)
+
+
+async def _under_rules_of_today(known: Known, run: Run) -> Occurrence | None:
+    """The window of a run as the rules have it here and now: the last of a version may end later than they had it then."""
+    spells = await spells_of(known)
+    found = find_nominal(spells, run.nominal)
+    opened_by = next((spell for spell in spells if spell.version == run.version), None)
+    return found if found is not None or opened_by is None else opened_by.schedule.find(run.nominal)
 
 
 async def _resolve_anew(known: Known, run: Run, start: int, end: int, occurrence: Occurrence | None, by: str) -> bool:
@@ -242,9 +257,11 @@ async def _resolve_anew(known: Known, run: Run, start: int, end: int, occurrence
 
 async def notice_drift(known: Known, run: Run, by: str) -> None:
     """Record that the rules here and now disagree with the stored bounds of a run that is claimed; the stored ones win."""
-    if not await has_moved(known, run):
+    if not await has_moved(run):
         return
     from duly.schedule.facts import disagreement, release_in_use
+
+    known = await known_of(known, run)
 
     assert run.window_start is not None
     assert run.window_end is not None

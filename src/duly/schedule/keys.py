@@ -70,6 +70,16 @@ def check_adhoc(name: str) -> str:
     return name
 
 
+def check_label(version: str) -> str:
+    """The label, if it may be one of a version: up to 100 letters, digits, dots, dashes, underscores.
+
+    Raises `NameInvalid`.
+    """
+    if not 1 <= len(version) <= 100 or version.strip(_NAME_REST):
+        raise NameInvalid(f"version: {version!r} is no label; write up to 100 of A-Z a-z 0-9 . _ -, as '2026-11-a'")
+    return version
+
+
 def _encode(scope: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ENCODED else char for char in scope)
 

@@ -9,8 +9,7 @@ the name of one that the old schedule had, which only readings of a repeated wal
 from __future__ import annotations
 
 from duly.records import record, replace
-from duly.schedule.keys import nominal_text
-from duly.schedule.spells import Spell, windows_after
+from duly.schedule.spells import Placed, Spell, windows_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,21 +79,32 @@ def _last_of(spell: Spell) -> Occurrence | None:
     return found if found is not None and spell.has(found) else None
 
 
+# -- what it is ----------------------------------------------------------------------------------------------------------
+
+
+def what_changes(old: Schedule, new: Schedule) -> list[str]:
+    """What of a schedule is not as it was, each in a few words; the zone and the grain first, for they begin a new series."""
+    changes = []
+    if old.zone != new.zone:
+        changes.append(f"another zone, {old.zone} → {new.zone}")
+    if old.grain != new.grain:
+        changes.append(f"another grain, {old.grain} → {new.grain}")
+    if old.grain == new.grain == "fire" and _times(old) != _times(new):
+        changes.append("other times")
+    if old.at != new.at:
+        changes.append(f"worked at another hour, {old.at or 'the end'} → {new.at or 'the end'}")
+    if old.kind == new.kind and {(r.gap, r.fold) for r in old.rules} != {(r.gap, r.fold) for r in new.rules}:
+        changes.append("another policy for times that the clocks skip or repeat")
+    if old.calendar != new.calendar:
+        changes.append("other days off")
+    return changes or ["another schedule"]
+
+
+def _times(schedule: Schedule) -> tuple[list[str], int, int]:
+    return [line.text for line in schedule.lines], schedule.interval, schedule.anchor
+
+
 # -- preview -------------------------------------------------------------------------------------------------------------
-
-
-@record
-class Named:
-    """A window with the zone and grain that name it."""
-
-    zone: str
-    grain: str
-    occurrence: Occurrence
-
-    @property
-    def middle(self) -> str:
-        """Its name, as a key writes it."""
-        return nominal_text(self.grain, self.occurrence.nominal, self.zone)
 
 
 @record
@@ -105,9 +115,9 @@ class Change:
     """
 
     kind: str
-    before: Named | None
-    after: Named | None
-    into: tuple[Named, ...] = ()
+    before: Placed | None
+    after: Placed | None
+    into: tuple[Placed, ...] = ()
 
 
 def preview(spells: list[Spell], schedule: Schedule, instant: int, since: int, until: int) -> list[Change]:
@@ -138,21 +148,21 @@ def preview(spells: list[Spell], schedule: Schedule, instant: int, since: int, u
     return sorted(changes, key=_order)
 
 
-def _named_between(spells: list[Spell], since: int, until: int) -> list[Named]:
+def _named_between(spells: list[Spell], since: int, until: int) -> list[Placed]:
     found = []
     for spell in spells:
         for occurrence in windows_after([spell], since):
             if occurrence.start >= until:
                 break
-            found.append(Named(spell.schedule.zone, spell.schedule.grain, occurrence))
+            found.append(Placed(spell, occurrence))
     return found
 
 
-def _identity(named: Named) -> tuple[str, str, int]:
-    return named.zone, named.grain, named.occurrence.nominal
+def _identity(named: Placed) -> tuple[str, str, int]:
+    return *named.series, named.occurrence.nominal
 
 
-def _over(new: list[Named], place: int, old: Occurrence) -> tuple[Named, ...]:
+def _over(new: list[Placed], place: int, old: Occurrence) -> tuple[Placed, ...]:
     """The new windows that answer for the time of an old one, from a place on."""
     found = []
     while place < len(new) and new[place].occurrence.start < old.end:

@@ -6,6 +6,8 @@ from duly.times import duration_text, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from duly.schedule.resolver import Rule
     from duly.schedule.spec import Schedule
 
@@ -36,6 +38,43 @@ def what_of(schedule: Schedule) -> str:
     else:
         what = f"{schedule.kind} from {schedule.offset}" if schedule.offset else schedule.kind
     return f"{what} in {schedule.zone}{_work_of(schedule)}"
+
+
+def flags_of(schedule: Schedule) -> str | None:
+    """The schedule as flags of the command line; None where they cannot say it: on a calendar, whose file is not known, or of
+    cron lines that differ in their policies.
+    """
+    from shlex import join
+
+    if schedule.calendar is not None:
+        return None
+    if schedule.kind == "every":
+        anchor = ["--anchor", instant_text(schedule.anchor)] if schedule.anchor else []
+        return join(["--every", duration_text(schedule.interval), *anchor])
+    if schedule.kind == "cron":
+        flags = [word for line in schedule.lines for word in ("--cron", line.text)]
+    else:
+        flags = ["--period", schedule.kind]
+    flags += ["--zone", schedule.zone]
+    for flag, value in (("--at", schedule.at), ("--offset", schedule.offset)):
+        flags += [flag, value] if value else []
+    policies = _flags_of_policies(schedule)
+    return None if policies is None else join([*flags, *policies])
+
+
+def _flags_of_policies(schedule: Schedule) -> list[str] | None:
+    """`--gap` and `--fold`, where they are not what they are if they are left out."""
+    from duly.schedule import spec
+
+    if schedule.kind == "cron":
+        plain = spec.cron(*(line.text for line in schedule.lines), zone=schedule.zone)
+    else:
+        make: Callable[[str], Schedule] = getattr(spec, schedule.kind)
+        plain = make(schedule.zone)
+    if [(rule.gap, rule.fold) for rule in plain.rules] == [(rule.gap, rule.fold) for rule in schedule.rules]:
+        return []
+    alike = len({(rule.gap, rule.fold) for rule in schedule.rules}) == 1
+    return ["--gap", schedule.gap, "--fold", schedule.fold] if alike else None
 
 
 def _work_of(schedule: Schedule) -> str:

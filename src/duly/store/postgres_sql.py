@@ -34,6 +34,7 @@ def spell(statement: Statement, clock: str) -> str:
             "{or_rollback}": "",
             "{share}": "for key share",
             "{lock}": "for no key update",
+            "{still}": "for share",
             "{alone}": "for update",
             "{absent}": "and not exists (select 1 from duly.run where series = :series and nominal = :nominal)",
         }

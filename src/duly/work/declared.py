@@ -8,7 +8,7 @@ from duly.ledger.named import take_adhoc, take_key, take_window
 from duly.ledger.register import Declaration, check_policies
 from duly.ledger.roster import scope_of
 from duly.schedule.catch_up import parse_catch_up
-from duly.schedule.keys import check_job_name, check_scope, parse_key
+from duly.schedule.keys import check_job_name, check_label, check_scope, parse_key
 from duly.times import parse_duration
 from duly.work.identity import actor
 
@@ -45,6 +45,7 @@ def declaration_of(
     inline: bool,
     owner: str | None,
     scopes: Sequence[str | Scope] | None,
+    version: str | None,
 ) -> tuple[Declaration, tuple[Scope, ...] | None]:
     """The declaration of a job, and the roster that it closes, if it does. Raises `Misuse`, naming the argument."""
     check_job_name(name)
@@ -76,7 +77,8 @@ def declaration_of(
         raise Misuse(f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}")
     defaults: dict[str, Value] = {"retries": TRANSACTIONAL_RETRIES} if effect == contracts.TRANSACTIONAL else {}
     names = None if roster is None else tuple(scope.name for scope in roster)
-    return Declaration(name, "", schedule, policies, actor(), defaults, names), roster
+    label = "" if version is None else check_label(version)
+    return Declaration(name, "", schedule, policies, actor(), defaults, names, label), roster
 
 
 class Wanted:

@@ -77,6 +77,7 @@ class Ledger(Generic[Tx]):
         inline: bool = False,
         owner: str | None = None,
         scopes: Sequence[str | Scope] | None = None,
+        version: str | None = None,
     ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
         """Declare a job whose work is the decorated function.
 
@@ -86,8 +87,10 @@ class Ledger(Generic[Tx]):
         value that the ledger has. `scopes` closes the roster: names, or a `duly.Scope` with a beginning and an end; all of
         them are on it from the first `run` or `catch_up` on, whether they run or not. A `timeout` ends no function from
         outside: it is told as `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed
-        commit instead of two, for short transactional work that may hold the ledger while it lasts. Nothing is written
-        before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
+        commit instead of two, for short transactional work that may hold the ledger while it lasts. Another schedule than
+        the ledger has in force is refused as `ScheduleChanged`, unless it comes with a `version`, a label as `2026-11-a`
+        that the ledger has not seen: then it is put in force, for the windows after those that have begun. A label that was
+        replaced is refused. Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
         """
         declared, closed = declaration_of(
             name,
@@ -106,6 +109,7 @@ class Ledger(Generic[Tx]):
             inline=inline,
             owner=owner,
             scopes=scopes,
+            version=version,
         )
 
         def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:

@@ -85,6 +85,7 @@ class Ledger(Generic[Tx]):
         inline: bool = False,
         owner: str | None = None,
         scopes: Sequence[str | Scope] | None = None,
+        version: str | None = None,
     ) -> Callable[[Callable[[Run[Tx]], Awaitable[object]]], Job[Tx]]:
         """Declare a job whose work is the decorated `async def`. As `duly.Ledger.job`."""
         declared, closed = declaration_of(
@@ -104,6 +105,7 @@ class Ledger(Generic[Tx]):
             inline=inline,
             owner=owner,
             scopes=scopes,
+            version=version,
         )
 
         def register(function: Callable[[Run[Tx]], Awaitable[object]]) -> Job[Tx]:
