@@ -101,7 +101,7 @@ async def _in_the_way(window: Window) -> str | None:
             return str(await key_of(held.id))
     if job.ordered:
         for row in await every(UNSETTLED_OF_LINE, Run, line=line.id):
-            if row.id != window.run and (row.due or 0) < (window.due or 0):
+            if row.id != window.run and row.backfill is None and (row.due or 0) < (window.due or 0):
                 return str(await key_of(row.id))
     return None
 

@@ -48,7 +48,8 @@ values (:series, :first, :beyond, :reason, {now}, :by)
 class Idle:
     """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it.
 
-    While the job is paused nothing is worked, and nothing stands in the way of anything.
+    While the job is paused nothing is worked, and nothing stands in the way of anything. `live`: of a backfill nothing,
+    because what its line owes goes first.
     """
 
     known: Known | None
@@ -56,6 +57,7 @@ class Idle:
     next_due: int | None
     writes: bool = False  # there is something to claim or to record: a look cannot settle this poke
     paused: Pause | None = None
+    live: bool = False
 
 
 @record
@@ -85,10 +87,10 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
     if paused is not None:
         return Idle(known, None, None, paused=paused)
     due = await owed(known, as_of=instant if as_of is None else as_of)
-    workable = [run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(run, instant)]
+    workable = [run for run in in_order(known, due.rows) if run.id not in tried and await is_workable(run, instant)]
     if not workable and not due.changes_the_ledger:
         return Idle(known, _standing(known, due.rows, due), due.next_due)
-    holder = await _holder_in_the_way(known)
+    holder = await holder_in_the_way(known)
     if holder is not None:
         return Idle(known, holder, due.next_due)
     return Idle(known, None, due.next_due, writes=True)
@@ -104,7 +106,7 @@ def _standing(known: Known, rows: list[Run], due: Owed) -> Run | None:
     return rows[-1] if (rows[-1].series, rows[-1].nominal) == (known.series.id, due.newest) else None
 
 
-async def _holder_in_the_way(known: Known) -> Run | None:
+async def holder_in_the_way(known: Known) -> Run | None:
     """The run that holds the line, where runs may not overlap and its holder is not gone."""
     if known.job.overlap or known.line is None or known.line.holder is None:
         return None
@@ -114,12 +116,12 @@ async def _holder_in_the_way(known: Known) -> Run | None:
     return held
 
 
-def _in_order(known: Known, rows: list[Run]) -> list[Run]:
+def in_order(known: Known, rows: list[Run]) -> list[Run]:
     """The runs that may be worked: all, or of an ordered job the oldest unsettled one."""
     return rows[:1] if known.job.ordered else rows
 
 
-async def _workable(run: Run, instant: int) -> bool:
+async def is_workable(run: Run, instant: int) -> bool:
     """Whether a claim of this run could succeed now, or would find its holder gone."""
     match run.state:
         case states.OPEN:
@@ -158,8 +160,8 @@ async def claim_next(
         [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
         key=lambda run: (run.due or 0, run.series, run.nominal),
     )
-    for run in _in_order(known, rows):
-        if run.id in tried or not await _workable(run, instant):
+    for run in in_order(known, rows):
+        if run.id in tried or not await is_workable(run, instant):
             continue
         if run.state == states.RUNNING and ending_when_gone(run, instant).state == states.UNKNOWN:
             await end_gone(run)

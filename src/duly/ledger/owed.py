@@ -60,7 +60,8 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     """What is owed of a line at an instant. Raises `NoSchedule` for a job without one."""
     line, series = known.line, known.series
     assert line is not None
-    open_ones = await every(UNSETTLED_OF_LINE, Run, line=line.id)
+    unsettled_of_line = await every(UNSETTLED_OF_LINE, Run, line=line.id)
+    open_ones = [run for run in unsettled_of_line if run.backfill is None]
     unsettled = [run for run in open_ones if _due_by(run, as_of)]
     if not open_ones and line.opened_until is not None and nothing_due_yet(known, as_of):
         # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.
