@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from duly.errors import BelowHorizon, Misuse, NotAllowed, RunPaused, RunSkipped, UnknownBackfill
+from duly.evidence.backfill import progress
+from duly.evidence.explain import explain, sentences
+from duly.evidence.status import status
+from duly.evidence.verdict import window_of
 from duly.ledger import backfill_states as backfills
+from duly.ledger.address import by_window
 from duly.ledger.backfill import (
     ALL,
     FAILED,
@@ -643,3 +648,43 @@ def test_in_place_nobody_tries_again_what_a_pause_holds(book: Book) -> None:
 
     claimer = Claimer(new_attempt_id(), "host/3@3+c", "backfill")
     assert isinstance(book.write(claim_again(book.declaration(), taken.run.id, claimer)), RunPaused)
+
+
+# -- what is seen --------------------------------------------------------------------------------------------------------
+
+
+def seen(book: Book, day: str) -> tuple[str, str]:
+    window = book.store.read(window_of(book.store.read(by_window("export", "", day)), book.clock.now()))
+    return window.verdict.word, window.verdict.note
+
+
+def test_a_window_that_it_owes_says_so_whether_or_not_it_has_a_row(book: Book) -> None:
+    caught_up(book, overlap=1)
+    book.backfill(FIRST, BEYOND, concurrency=2)
+    first, second = book.take_of_backfill(), book.take_of_backfill()
+    book.complete(first.claim)
+    book.release(second.claim)
+
+    assert seen(book, "2026-09-01") == ("complete", "")
+    assert seen(book, "2026-09-02") == ("late", "given back: released; backfill 1 owes it")
+    assert seen(book, "2026-09-03") == ("not owed", "before this line began; backfill 1 owes it")
+    assert seen(book, "2026-09-06") == ("not owed", "before this line began")
+    assert book.store.read(status("export")).needs == []
+    told = book.store.read(explain(book.store.read(by_window("export", "", "2026-09-03"))))
+    assert sentences(told, str)[-1] == "So backfill 1 owes it: whoever works that does it in its turn."
+
+
+def test_how_far_it_is_is_read_from_its_runs(book: Book) -> None:
+    caught_up(book, overlap=1)
+    book.complete(book.take("2026-09-04"))
+    number = book.backfill(FIRST, BEYOND, concurrency=3)
+    done, failed, running = (book.take_of_backfill() for _ in range(3))
+    book.complete(done.claim)
+    book.fail(failed.claim, retry_in=None)
+
+    far = book.store.read(progress(number))
+    assert (far.total, far.done, far.running, far.failed, far.left) == (4, 1, 1, 1, 1)
+    book.complete(running.claim)
+    book.work_backfill()
+    far = book.store.read(progress(number))
+    assert (far.total, far.done, far.running, far.failed, far.left) == (4, 3, 0, 1, 0)

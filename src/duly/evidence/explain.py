@@ -218,6 +218,8 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
     window, row = told.window, told.window.row
     said, line = window.verdict, window.known.line
     assert line is not None
+    if window.backfill is not None and said.word not in (verdict.RUNNING, verdict.UNKNOWN, verdict.FAILED):
+        return [f"So backfill {window.backfill} owes it: whoever works that does it in its turn."]
     match said.word:
         case verdict.COMPLETE if row is not None:
             when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""

@@ -287,6 +287,13 @@ def windows_left(mine: Backfill, spells: list[Spell]) -> Iterator[Occurrence]:
     yield from takewhile(lambda o: o.end <= mine.until, ahead)
 
 
+def is_left(mine: Backfill, occurrence: Occurrence) -> bool:
+    """Whether a window lies in the range of a backfill, beyond its place. Pure."""
+    if not mine.first <= occurrence.nominal < mine.beyond:
+        return False
+    return occurrence.end > mine.place if mine.direction == OLDEST else occurrence.end <= mine.place
+
+
 def place_after(mine: Backfill, occurrence: Occurrence) -> int:
     """Where a backfill stands when it has dealt with a window. No two windows of a line end at one instant. Pure."""
     return occurrence.end if mine.direction == OLDEST else occurrence.end - 1
@@ -460,12 +467,45 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
 # -- what a person says of one -------------------------------------------------------------------------------------------
 
 
+def _unknown(number: int) -> UnknownBackfill:
+    return UnknownBackfill(f"the ledger knows no backfill {number}", next_step="duly backfill list")
+
+
 async def find_backfill(number: int) -> Backfill:
     """A backfill by its number. Raises `UnknownBackfill`."""
     mine = await one(FIND_BACKFILL, Backfill, id=number)
     if mine is None:
-        raise UnknownBackfill(f"the ledger knows no backfill {number}")
+        raise _unknown(number)
     return mine
+
+
+@record
+class Owner:
+    """The job and scope whose windows a backfill owes."""
+
+    job: str
+    scope: str
+
+
+OWNER_OF = Statement(
+    "owner_of_backfill",
+    """
+select j.name, l.scope
+  from duly_backfill f
+  join duly_series s on s.id = f.series
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+ where f.id = :id
+""",
+)
+
+
+async def owner_of(number: int) -> Owner:
+    """Whose windows a backfill owes. Raises `UnknownBackfill`."""
+    found = await one(OWNER_OF, Owner, id=number)
+    if found is None:
+        raise _unknown(number)
+    return found
 
 
 async def backfills_of(known: Known) -> list[Backfill]:
@@ -500,7 +540,7 @@ async def cancel_backfill(number: int, word: Word) -> Backfill:
 async def move(number: int, event: str, kind: str, word: Word, detail: str = "") -> Backfill:
     """Bring a backfill into another state, with an event. Raises `UnknownBackfill`, and `NotAllowed` by the table."""
     if await one(LOCK_BACKFILL, Backfill, id=number) is None:
-        raise UnknownBackfill(f"the ledger knows no backfill {number}")
+        raise _unknown(number)
     before = await find_backfill(number)
     if not await count(_MOVES[event], id=number, by=word.by, reason=word.reason):
         raise NotAllowed(
