@@ -32,7 +32,7 @@ from duly.ledger.backfill import (
     place_after,
     windows_left,
 )
-from duly.ledger.open import Idle, Taken, holder_in_the_way, in_order, is_workable, take_row
+from duly.ledger.open import Idle, Taken, claim_again, holder_in_the_way, in_order, is_workable, take_row
 from duly.ledger.owed import owed
 from duly.ledger.records import LEASES, RUN_COLUMNS, Busy, Claim, Known, Run, RunId, pause_of
 from duly.ledger.register import declare
@@ -93,23 +93,34 @@ async def claim_backfill(
         return found
     for each in mine:
         if each.state == backfills.ACTIVE:
-            answer = await _Claiming(known, claimer, tried).of(each.id)
+            answer = await _Claiming(known, claimer, tried, each.id).answer()
             if isinstance(answer, Taken) or answer.live or answer.writes:
                 return answer
             found = answer if found.standing is None else found
     return found
 
 
+async def claim_once_more(
+    declared: Declaration, run: RunId, claimer: Claimer, *, backfill: int | None
+) -> Taken | Idle | Refused | Misuse:
+    """Take a run of a backfill that was attempted once more. What an inline attempt wrote of it went with its effect."""
+    answer = await claim_again(declared, run, claimer)
+    if isinstance(answer, Taken) and backfill is not None:
+        await count(ADOPT, **run_parameters(run), backfill=backfill)
+    return answer
+
+
 class _Claiming:
     """One attempt to claim a window of one backfill."""
 
-    def __init__(self, known: Known, claimer: Claimer, tried: frozenset[RunId]) -> None:
+    def __init__(self, known: Known, claimer: Claimer, tried: frozenset[RunId], number: int) -> None:
         self._known = known
         self._claimer = claimer
         self._tried = tried
+        self._number = number
 
-    async def of(self, number: int) -> Taken | Idle:
-        mine = await one(LOCK_BACKFILL, Backfill, id=number)
+    async def answer(self) -> Taken | Idle:
+        mine = await one(LOCK_BACKFILL, Backfill, id=self._number)
         assert mine is not None  # a backfill is never deleted
         if mine.state != backfills.ACTIVE:
             return self._idle()
@@ -248,7 +259,7 @@ class _Claiming:
                 await count(SHARE_TAKEN, line=line.id)
             row = answer.row or await look(answer.run)
             assert row is not None  # it was claimed just now
-            return Taken(self._known, await key_of(answer.run), answer, row, line.next_due)
+            return Taken(self._known, await key_of(answer.run), answer, row, line.next_due, self._number)
         if isinstance(answer, Busy) and answer.run != run:
             return self._idle(await look(answer.run))
         return None

@@ -62,13 +62,14 @@ class Idle:
 
 @record
 class Taken:
-    """A run was claimed: what it is, and the claim."""
+    """A run was claimed: what it is, and the claim; `backfill`: for which one."""
 
     known: Known
     key: RunKey
     claim: Claim
     run: Run
     next_due: int | None
+    backfill: int | None = None
 
 
 async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[RunId]) -> Idle | Refused | Misuse:

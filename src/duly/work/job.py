@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
 from duly.ledger.address import scopes_of
+from duly.ledger.backfill import Owner, owner_of
+from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
+
+AT_MOST_IN_VAIN = 3  # looks for what a line owes before its backfill, where others have taken it
 
 T = TypeVar("T")
 Tx = TypeVar("Tx")
@@ -165,20 +169,31 @@ class Job(Generic[Tx]):
             raise ExceptionGroup(f"{self.name}: not all that is owed is complete", failures)
         return done
 
-    def _catch_up(self, declared: Declaration, done: list[Completed], failures: list[Exception]) -> None:
-        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
+    def _catch_up(
+        self,
+        declared: Declaration,
+        done: list[Completed],
+        failures: list[Exception],
+        tried: frozenset[RunId] = frozenset(),
+        *,
+        only_one: bool = False,
+    ) -> frozenset[RunId]:
+        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim.
+
+        Answers the runs that were tried, with those that had been before.
+        """
         as_of = self._store.now()
-        tried: frozenset[RunId] = frozenset()
-        while True:
+        begun = len(tried)
+        while not only_one or len(tried) == begun:
             pulse = Pulse(self._store, trigger="catch-up")
             try:
                 if not raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried))).writes:
-                    return
+                    return tried
                 with self._claiming() as claiming:
                     ask = partial(claim_next, declared, as_of=as_of, tried=tried)
                     taken = raise_if_refused(claiming.ask(ask(pulse.claimer)))
                     if not isinstance(taken, Taken):
-                        return
+                        return tried
                     tried |= {taken.run.id}
                     again = partial(claim_again, declared, taken.run.id)
                     try:
@@ -187,6 +202,65 @@ class Job(Generic[Tx]):
                         failures.append(e)
             finally:
                 pulse.stop()
+        return tried
+
+    def work_backfill(self, number: int | None = None, *, scope: str | None = None) -> list[Completed]:
+        """Work the windows of a backfill, the oldest or the one of this number, until none is left to take.
+
+        Several processes may share one. What is owed is worked first, as by `catch_up`. Goes on after a failure, and raises
+        an `ExceptionGroup` of all of them at the end; answers what was completed now, of the backfill and of what was owed.
+        Raises `UnknownBackfill`, and `Misuse` for a number that is none of this job's.
+        """
+        done: list[Completed] = []
+        failures: list[Exception] = []
+        for each in self._roster(self._scope_of_backfill(number, scope)):
+            try:
+                self._work_backfill(for_scope(self._declared, each, self._scopes), number, done, failures)
+            except Exception as e:
+                failures.append(e)
+                if not isinstance(e, (Refused, Misuse)):
+                    break
+        if failures:
+            raise ExceptionGroup(f"{self.name}: not all of the backfill is complete", failures)
+        return done
+
+    def _scope_of_backfill(self, number: int | None, scope: str | None) -> str | None:
+        return (
+            scope if number is None else scope_of_backfill(self._store.read(owner_of(number)), self.name, scope, number)
+        )
+
+    def _work_backfill(
+        self, declared: Declaration, number: int | None, done: list[Completed], failures: list[Exception]
+    ) -> None:
+        """Each window that can be taken, at most once; before each of them what is owed, unless that is in other hands."""
+        tried: frozenset[RunId] = frozenset()
+        in_vain = 0
+        while in_vain < AT_MOST_IN_VAIN:
+            pulse = Pulse(self._store, trigger="backfill")
+            try:
+                with self._claiming() as claiming:
+                    claim = claim_backfill(declared, pulse.claimer, backfill=number, tried=tried)
+                    taken = claiming.ask(claim)
+                    if isinstance(taken, (Refused, Misuse)):
+                        raise taken
+                    if isinstance(taken, Taken):
+                        in_vain = 0
+                        tried |= {taken.run.id}
+                        again = partial(claim_once_more, declared, taken.run.id, backfill=taken.backfill)
+                        try:
+                            done.append(self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again))
+                        except Exception as e:
+                            failures.append(e)
+                        continue
+            finally:
+                pulse.stop()
+            if taken.live:
+                in_vain += 1
+                before = len(tried)
+                tried = self._catch_up(declared, done, failures, tried, only_one=True)
+                in_vain = 0 if len(tried) > before else in_vain
+            elif not taken.writes:
+                return
 
     def _claiming(self) -> Claiming:
         # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.
@@ -269,6 +343,14 @@ def answered(named: Named) -> AlreadyCompleted | Busy | NotDue:
         raise answer
     assert not isinstance(answer, Held)
     return told(named.key, answer)
+
+
+def scope_of_backfill(owner: Owner, job: str, scope: str | None, number: int) -> str:
+    """The scope of a backfill that is named. Raises `Misuse` for one of another job or scope."""
+    if owner.job != job or scope not in (None, owner.scope):
+        whose = f"{owner.scope}/{owner.job}" if owner.scope else owner.job
+        raise Misuse(f"number: backfill {number} is one of {whose}")
+    return owner.scope
 
 
 def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None) -> Declaration:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from duly.errors import ClaimLost, DulyError, Misuse, Refused
 from duly.ledger import contracts
 from duly.ledger.address import scopes_of
+from duly.ledger.backfill import owner_of
+from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Taken, claim_again, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -28,7 +30,7 @@ from duly.work.answers import AlreadyCompleted, Busy, Completed, NotDue
 from duly.work.attempt import Pulse, raise_if_refused, retry_delay, terms_of
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
-from duly.work.job import answered, for_scope, refuse_unfinished, wait_micros
+from duly.work.job import AT_MOST_IN_VAIN, answered, for_scope, refuse_unfinished, scope_of_backfill, wait_micros
 from duly.work.memory import Memory
 from duly.work.payload import payload_hash
 
@@ -156,21 +158,32 @@ class Job(Generic[Tx]):
             raise ExceptionGroup(f"{self.name}: not all that is owed is complete", failures)
         return done
 
-    async def _catch_up(self, declared: Declaration, done: list[Completed], failures: list[Exception]) -> None:
-        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
+    async def _catch_up(
+        self,
+        declared: Declaration,
+        done: list[Completed],
+        failures: list[Exception],
+        tried: frozenset[RunId] = frozenset(),
+        *,
+        only_one: bool = False,
+    ) -> frozenset[RunId]:
+        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim.
+
+        Answers the runs that were tried, with those that had been before.
+        """
         as_of = await self._store.now()
-        tried: frozenset[RunId] = frozenset()
-        while True:
+        begun = len(tried)
+        while not only_one or len(tried) == begun:
             pulse = Pulse(self._store, trigger="catch-up")
             try:
                 looked = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
                 if not looked.writes:
-                    return
+                    return tried
                 async with self._claiming() as claiming:
                     ask = partial(claim_next, declared, as_of=as_of, tried=tried)
                     taken = await claiming.claim(ask(pulse.claimer), _claim_of_taken)
                     if not isinstance(taken, Taken):
-                        return
+                        return tried
                     tried |= {taken.run.id}
                     again = partial(claim_again, declared, taken.run.id)
                     try:
@@ -181,6 +194,61 @@ class Job(Generic[Tx]):
                         failures.append(e)
             finally:
                 pulse.stop()
+        return tried
+
+    def work_backfill(self, number: int | None = None, *, scope: str | None = None) -> Awaited[list[Completed]]:
+        """Work the windows of a backfill until none is left to take: as `duly.Job.work_backfill`."""
+        return Awaited(self._work_backfills(number, scope))
+
+    async def _work_backfills(self, number: int | None, scope: str | None) -> list[Completed]:
+        await self._store.open()
+        done: list[Completed] = []
+        failures: list[Exception] = []
+        if number is not None:
+            scope = scope_of_backfill(await self._store.read(owner_of(number)), self.name, scope, number)
+        for each in await self._roster(scope):
+            try:
+                await self._work_backfill(for_scope(self._declared, each, self._scopes), number, done, failures)
+            except Exception as e:
+                failures.append(e)
+                if not isinstance(e, (Refused, Misuse)):
+                    break
+        if failures:
+            raise ExceptionGroup(f"{self.name}: not all of the backfill is complete", failures)
+        return done
+
+    async def _work_backfill(
+        self, declared: Declaration, number: int | None, done: list[Completed], failures: list[Exception]
+    ) -> None:
+        """Each window that can be taken, at most once; before each of them what is owed, unless that is in other hands."""
+        tried: frozenset[RunId] = frozenset()
+        in_vain = 0
+        while in_vain < AT_MOST_IN_VAIN:
+            pulse = Pulse(self._store, trigger="backfill")
+            try:
+                async with self._claiming() as claiming:
+                    claim = claim_backfill(declared, pulse.claimer, backfill=number, tried=tried)
+                    taken: Taken | Idle = await claiming.claim(claim, _claim_of_taken)
+                    if isinstance(taken, Taken):
+                        in_vain = 0
+                        tried |= {taken.run.id}
+                        again = partial(claim_once_more, declared, taken.run.id, backfill=taken.backfill)
+                        try:
+                            done.append(
+                                await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
+                            )
+                        except Exception as e:
+                            failures.append(e)
+                        continue
+            finally:
+                pulse.stop()
+            if taken.live:
+                in_vain += 1
+                before = len(tried)
+                tried = await self._catch_up(declared, done, failures, tried, only_one=True)
+                in_vain = 0 if len(tried) > before else in_vain
+            elif not taken.writes:
+                return
 
     def _claiming(self) -> Claiming:
         # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.
