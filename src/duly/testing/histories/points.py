@@ -75,13 +75,21 @@ Tables: TypeAlias = frozenset[str]
 NONE: Tables = frozenset()
 
 # A row that points to another holds that one's key while it is written.
-_POINTS_TO = {"skipped": {"series"}, "adhoc": {"series"}, "series": {"line"}, "line": {"job"}, "version": {"job"}}
+_POINTS_TO = {
+    "skipped": {"series"},
+    "adhoc": {"series"},
+    "series": {"line"},
+    "line": {"job"},
+    "version": {"job"},
+    "backfill": {"series"},
+    "backfill_run": {"backfill"},
+}
 
 # Nobody decides by what was told, and the clock stands still.
 _TOLD = frozenset(("event", "meta", "clock"))
 
 # What of a line ever changes: a statement that names none of it reads only which line it is.
-_OF_A_LINE = ("holder_", "opened_until", "starts")
+_OF_A_LINE = ("holder_", "opened_until", "starts", "live_claims")
 
 
 class Touched:
