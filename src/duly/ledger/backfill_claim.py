@@ -211,37 +211,37 @@ class _Claiming:
         waits = self._waits_for(occurrence.due, unsettled)
         if waits is not None:
             return self._idle(waits)
+        freed = await self._freed(mine, occurrence, kind)
+        if freed is not None:  # its own from here on, whoever takes it
+            await count(ADOPT, **run_parameters(freed.id), backfill=mine.id)
+        row = freed or await look_newest(mine.series, occurrence.nominal)
+        run = RunId(mine.series, occurrence.nominal) if row is None else row.id
         assert self._known.series is not None
-        row = await self._made_free(mine, occurrence, kind)
-        if row is not None:
-            await count(ADOPT, **run_parameters(row.id), backfill=mine.id)
-            return await self._answer(row.id, await take_row(self._known, row, self._claimer, heed_retry_time=True))
-        run = RunId(mine.series, occurrence.nominal)
-        taken = await take(
-            self._known, self._known.series, occurrence, run, await look(run), self._claimer, heed_retry_time=True
-        )
-        if isinstance(taken, Claim):
+        window = occurrence if row is None else None  # what has a row has its bounds there (I8)
+        taken = await take(self._known, self._known.series, window, run, row, self._claimer, heed_retry_time=True)
+        if isinstance(taken, Claim):  # else it is live work's, which came first
             await count(ADOPT, **run_parameters(run), backfill=mine.id)
         return await self._answer(run, taken)
 
-    async def _made_free(self, mine: Backfill, occurrence: Occurrence, kind: str) -> Run | None:
-        """The row of a window, free to be taken; None where it has no row. What was settled is free by the asker's word."""
-        row = await look_newest(mine.series, occurrence.nominal)
+    async def _freed(self, mine: Backfill, occurrence: Occurrence, kind: str) -> Run | None:
+        """The row of a window that was settled, or waited for a person, made free by the word of whoever asked for it."""
         word = Word(mine.by, f"backfill {mine.id}: {mine.reason}")
+        row = await look_newest(mine.series, occurrence.nominal)
+        if row is None:
+            if kind == SKIPPED:
+                self._known = await hold_line(self._known)
+                await cut_out(RunId(mine.series, occurrence.nominal), word)
+            return None
         try:
-            if row is None:
-                if kind == SKIPPED:
-                    self._known = await hold_line(self._known)
-                    await cut_out(RunId(mine.series, occurrence.nominal), word)
-            elif kind == FAILED:
-                row = await retry(row.id, word)
-            elif kind == SKIPPED:
-                row = await unskip(self._known, row.id, occurrence, word)
-            elif kind == COMPLETED:
-                row = await reopen(row.id, word)
+            if kind == FAILED:
+                return await retry(row.id, word)
+            if kind == SKIPPED:
+                return await unskip(self._known, row.id, occurrence, word)
+            if kind == COMPLETED:
+                return await reopen(row.id, word)
         except NotAllowed:  # somebody was there meanwhile: take tells what it is now
-            return row
-        return row
+            return None
+        return None
 
     def _waits_for(self, due: int | None, unsettled: list[Run]) -> Run | None:
         """Of an ordered job: its run that has to be settled before one that was due then."""
