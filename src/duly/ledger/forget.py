@@ -84,7 +84,7 @@ _BELOW = """
 """
 FORGET_THEIRS = tuple(
     Statement(f"forget_{name}", f"delete from duly_{name}" + _BELOW.replace("{table}", f"duly_{name}"))
-    for name in ("attempt", "text", "renewal", "output", "event")
+    for name in ("attempt", "text", "renewal", "output", "event", "backfill_run")
 )
 
 FORGET_RANGES = Statement("forget_ranges", "delete from duly_skipped where series = :series and to_nominal <= :horizon")
