@@ -105,6 +105,17 @@ def test_after_so_many_failures_it_stops_and_a_worker_says_where_to_look(story: 
     assert story.duly("backfill", "show", "1").out.splitlines()[-1] == "3/5  2 failed"
 
 
+def test_a_command_that_cannot_be_executed_is_tried_on_one_window(story: Story) -> None:
+    story.duly("backfill", "start", "close-day", RANGE, *WHY)
+
+    said = story.duly("exec", "close-day", "--backfill", "--", "./there-is-no-such-command")
+
+    assert said.code == 127
+    shown = story.duly("backfill", "show", "1", "--json").document
+    assert (shown["waiting"], shown["left"]) == (1, 4)
+    assert story.duly("exec", "close-day", "--backfill", "--", "true").code == 0
+
+
 def test_paused_and_cancelled_it_is_told_by_its_word(story: Story) -> None:
     story.duly("backfill", "start", "close-day", RANGE, *WHY)
 

@@ -30,7 +30,7 @@ from duly.ledger.records import AlreadyCompleted, Busy, Claim
 from duly.ledger.register import find
 from duly.schedule.calendar import make_calendar
 from duly.schedule.spec import cron, daily, hourly
-from duly.times import DAY, HOUR, MINUTE
+from duly.times import DAY, HOUR, MINUTE, SECOND, parse_instant
 from tests.books import WORD, Book
 
 FIRST, BEYOND = "2026-09-01", "2026-09-06"  # five days, long before the line began
@@ -296,6 +296,29 @@ def test_fires_of_a_cron_line_are_named_and_worked_as_such(book: Book) -> None:
     book.backfill("2026-09-01", "2026-09-02")
 
     assert len(book.work_backfill()) == 48
+
+
+def test_a_long_stretch_of_settled_windows_is_passed_over_in_steps(book: Book) -> None:
+    book.job(schedule=hourly("UTC"))
+    book.work_all()
+    book.clock.advance(MINUTE)
+    first, last = (2 * (parse_instant(f"{day}T00:00:00Z") // SECOND) for day in ("2026-07-01", "2026-09-01"))
+    book.amend("insert into duly_skipped values (1, ?, ?, 'long ago', 0, 'ops')", first, last)
+    number = book.backfill("2026-07-01", "2026-09-02")
+
+    step = idle(book.claim_backfill())
+
+    assert step.writes
+    assert step.standing is None
+    place = book.backfill_row(number).place
+    assert place > book.backfill_row(number).since
+    done: list[str] = []
+    while isinstance(answer := book.claim_backfill(), Taken) or answer.writes:  # type: ignore[union-attr]
+        if isinstance(answer, Taken):
+            book.complete(answer.claim)
+            done.append(answer.key.middle)
+    assert len(done) == 24
+    assert book.backfill_row(number).state == "done"
 
 
 # -- how many at a time --------------------------------------------------------------------------------------------------

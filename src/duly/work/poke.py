@@ -169,7 +169,9 @@ class Poke:
             if isinstance(answer, Work):
                 in_vain = 0
                 self._work(answer)
-                if self._signals.end_is_wanted() or self._order.only_one:
+                # What was given back, as a command that cannot be executed, would be so with each window of a year.
+                was_given_back = self.reports[answer.claim.run].state == states.OPEN
+                if self._signals.end_is_wanted() or self._order.only_one or was_given_back:
                     return None
         return None
 
