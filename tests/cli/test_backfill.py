@@ -97,6 +97,12 @@ def test_after_so_many_failures_it_stops_and_a_worker_says_where_to_look(story: 
     assert "try: duly backfill show 1" in failing.talk
     assert story.duly("exec", "close-day", "--backfill", "--", "true").code == 79
 
+    assert (
+        "backfill 1 is stopped by duly: 2 of its windows need a person   duly backfill show 1"
+        in story.duly("status").out
+    )
+    assert story.duly("status", "--json").document["backfills"][0]["state"] == "stopped"
+
     story.clock.advance("1m")
     resumed = story.duly("backfill", "resume", "1", "--reason", "the disk has room again")
     assert resumed.code == 0
