@@ -20,6 +20,8 @@ import pytest
 from duly.errors import Misuse, Refused
 from duly.ledger.address import by_key, by_window
 from duly.ledger.ask import Statement, count
+from duly.ledger.backfill import Asked, Backfill, Plan, find_backfill, plan, start
+from duly.ledger.backfill_claim import claim_backfill
 from duly.ledger.cancel import cancel
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
@@ -40,7 +42,7 @@ from duly.store.postgres import PostgresStore
 from duly.store.protocol import Store
 from duly.store.sqlite import SqliteStore
 from duly.testing.clock import HandClock
-from duly.times import MINUTE
+from duly.times import MINUTE, SECOND, parse_instant
 from duly.work.identity import new_attempt_id
 
 T = TypeVar("T")
@@ -218,6 +220,41 @@ class Book:
     def resume(self, job: str = "export", scope: str | None = None, *, policy: CatchUp | None = None) -> list[Resumed]:
         return self.write(resume(job, scope, WORD, policy=policy))
 
+    def plan(self, *days: str, job: str = "export", scope: str = "", **asked: Any) -> Plan:
+        """What a backfill of a range of days, half-open, would do."""
+        return self.store.read(plan(job, scope, _asked(*days, **asked)))
+
+    def backfill(
+        self, *days: str, job: str = "export", scope: str = "", expect: int | None = None, **asked: Any
+    ) -> int:
+        """Start a backfill of a range of days, half-open; its number."""
+        started = self.write(start(job, scope, _asked(*days, **asked), WORD, expect=expect))
+        return started.backfill.id
+
+    def claim_backfill(
+        self, job: str = "export", *, scope: str = "", number: int | None = None, tried: frozenset[RunId] = frozenset()
+    ) -> Taken | Idle | Refused | Misuse:
+        """What a worker of backfills does: take the next window of the oldest that has a slot free."""
+        claimer = Claimer(new_attempt_id(), "host/3@3+c", "backfill")
+        return self.write(claim_backfill(self.declaration(job, scope), claimer, backfill=number, tried=tried))
+
+    def take_of_backfill(self, job: str = "export") -> Taken:
+        """Take a window of a backfill that has one to give."""
+        taken = self.claim_backfill(job)
+        assert isinstance(taken, Taken), taken
+        return taken
+
+    def work_backfill(self, job: str = "export", *, most: int = 1_000) -> list[str]:
+        """Take and complete windows of backfills until none is left to take; their days in order."""
+        done: list[str] = []
+        while len(done) < most and isinstance(taken := self.claim_backfill(job), Taken):
+            self.complete(taken.claim)
+            done.append(taken.key.middle)
+        return done
+
+    def backfill_row(self, number: int) -> Backfill:
+        return self.store.read(find_backfill(number))
+
     # -- looking --------------------------------------------------------------------------------------------------------
 
     def write(self, operation: Coroutine[Any, Any, T]) -> T:
@@ -287,6 +324,12 @@ class Book:
         """All that is recorded of runs, to tell that nothing changed."""
         tables = ("duly_run", "duly_attempt", "duly_renewal", "duly_skipped", "duly_text")
         return {table: self.rows(f"select * from {table}") for table in tables}
+
+
+def _asked(first: str, beyond: str | None = None, **more: Any) -> Asked:
+    """A range of days as `duly next` reads it."""
+    names = [2 * (parse_instant(f"{day}T00:00:00Z") // SECOND) for day in (first, beyond) if day is not None]
+    return Asked(f"{first}..{beyond or ''}", names[0], names[1] if beyond else None, **more)
 
 
 class PostgresBook(Book):

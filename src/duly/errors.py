@@ -155,6 +155,10 @@ class UnknownScope(Misuse):
     """The job's roster is closed and has no such scope."""
 
 
+class UnknownBackfill(Misuse):
+    """The ledger knows no such backfill; `duly backfill list` shows those it knows."""
+
+
 class UnknownRun(Misuse):
     """The ledger knows no such run."""
 

@@ -30,6 +30,7 @@ BAD_INPUT = {
     "resolve": ["close-day", "2026-11-21", "--as", "perhaps"],
     "db": ["crate"],
     "jobs": ["shoe", "close-day"],
+    "backfill": ["start", "close-day", "2026-11-01..2026-11-10"],
 }
 
 

@@ -296,3 +296,20 @@ def test_a_ledger_without_jobs_and_one_job_declared_twice_are_refused(stage: Sta
     daemon = stage.daemon(modules=("jobs:ledger", "again:ledger"))
     assert daemon.ended() == 64
     assert "export is declared twice" in daemon.log
+
+
+# -- backfills ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_backfill_is_worked_behind_what_comes_due(stage: Stage) -> None:
+    stage.module(DAILY)
+    stage.aio_module(ASYNC)
+    daemon = stage.daemon("--poll", "50ms", modules=("jobs:ledger", "tasks:ledger"))
+    stage.until_done(*days(5), "fetch:2026-10-05[UTC]")
+    for job in ("export", "fetch"):
+        stage.book.backfill("2026-10-01", "2026-10-04", job=job)
+
+    stage.until_done(*days(1, 2, 3, 5), *(f"fetch:2026-10-0{day}[UTC]" for day in (1, 2, 3, 5)))
+    stage.clock.set("2026-10-07T00:00:00Z")
+    stage.until_done(*days(1, 2, 3, 5, 6), *(f"fetch:2026-10-0{day}[UTC]" for day in (1, 2, 3, 5, 6)))
+    assert daemon.stop() == 0

@@ -80,6 +80,24 @@ def test_the_line_of_cron_runs(tmp_path: Path, shell: dict[str, str]) -> None:
     assert re.fullmatch(r"--day \d{4}-\d\d-\d\d\n", (tmp_path / "closed").read_text(encoding="utf-8"))
 
 
+def test_the_backfill_runs(tmp_path: Path, shell: dict[str, str]) -> None:
+    (section,) = re.findall(r"^## Past periods\n(.*?)^## ", README, re.MULTILINE | re.DOTALL)
+    (block,) = blocks(section, "sh")
+    closed = tmp_path / "close.sh"
+    closed.write_text('#!/bin/sh\necho "$@" >> closed\n', encoding="utf-8")
+    closed.chmod(0o755)
+    here = {**shell, "DULY_LEDGER": f"sqlite:///{tmp_path}/ledger.db"}
+    first = ["sh", "-c", "duly exec close-day --period daily --zone Europe/Paris -- true"]
+    subprocess.run(first, cwd=tmp_path, env=here, check=True)
+
+    said = subprocess.run(["sh", "-e", "-c", block], cwd=tmp_path, env=here, capture_output=True, text=True, check=True)
+
+    assert "31 to be worked" in said.stdout
+    assert said.stdout.endswith("31/31\n")
+    days = [f"--day 2026-01-{day:02}" for day in range(1, 32)]
+    assert (tmp_path / "closed").read_text(encoding="utf-8").splitlines() == days
+
+
 def test_every_exit_code_of_exec_is_in_the_table() -> None:
     (table,) = re.findall(r"^\| code .*?\n\n", README, re.MULTILINE | re.DOTALL)
     told = {int(number) for row in table.split("\n|") for number in re.findall(r"\d+", row.strip("|").split("|")[0])}

@@ -68,6 +68,16 @@ def test_a_run_imports_nothing_heavy(stage: Stage) -> None:
     assert found & HEAVY == set()
 
 
+def test_a_run_knows_nothing_of_backfills(stage: Stage) -> None:
+    """Their claim is a page of its own; a run that one owes looks it up."""
+    stage.exec("close", *DAILY)
+    stage.clock.advance("1d")
+
+    found = imported(stage, "exec", "close", *DAILY, "--", "true")
+
+    assert {name for name in found if "backfill" in name} == {"duly.ledger.backfill_states"}
+
+
 def test_the_first_run_of_a_job_imports_nothing_heavy(stage: Stage) -> None:
     found = imported(stage, "exec", "close", *DAILY, "--", "true")
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from duly.errors import ClaimLost, LedgerUnavailable
 from duly.ledger.address import by_window
+from duly.ledger.backfill import Asked, cancel_backfill, pause_backfill, start
+from duly.ledger.backfill_claim import claim_backfill
 from duly.ledger.cancel import cancel
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
@@ -28,7 +30,7 @@ from duly.records import replace
 from duly.schedule.spec import Schedule, daily, weekly
 from duly.store.borrowed import run_in
 from duly.testing.histories import READ_COMMITTED, REPEATABLE_READ, SERIALIZABLE, Hand, Race, Script, Stage
-from duly.times import HOUR, MINUTE
+from duly.times import HOUR, MINUTE, SECOND, parse_instant
 from tests.books import WORD, Book, PostgresBook
 
 if TYPE_CHECKING:
@@ -231,6 +233,55 @@ def zombie(book: Book) -> tuple[Claim, Claim]:
     stale = take(book)
     book.amend("delete from duly_run")
     return stale, take(book, 2)
+
+
+def asked_for(book: Book, **policies: Any) -> None:
+    """A backfill of two days before the line began, one at a time, of a job whose runs may overlap."""
+    book.job(**{"overlap": 1, **policies})
+    book.work_all()
+    book.clock.advance(MINUTE)
+    book.backfill(DAY_BEFORE, NEXT_DAY)
+
+
+def asked_for_and_given_back(book: Book) -> None:
+    """Its first window was taken and given back, and may be taken by name."""
+    asked_for(book)
+    book.release(_of_backfill(book))
+
+
+def asked_for_and_held(book: Book) -> Claim:
+    """Its first window is worked."""
+    asked_for(book)
+    return _of_backfill(book)
+
+
+def asked_for_and_lapsed(book: Book, **policies: Any) -> Claim:
+    """The attempt of its first window has let its lease run out, and may be alive after all."""
+    asked_for(book, **policies)
+    claim = _of_backfill(book)
+    book.lapse()
+    return claim
+
+
+def asked_for_and_unknown(book: Book) -> Claim:
+    """Of its first window nobody knows what its attempt did; the second is taken."""
+    claim = asked_for_and_lapsed(book, contract="external")
+    book.write(claim_backfill(book.declaration(), Claimer(b"g000000000000002", "host/1@1+a", "test")))
+    return claim
+
+
+def _of_backfill(book: Book) -> Claim:
+    taken = book.write(claim_backfill(book.declaration(), Claimer(b"g000000000000001", "host/1@1+a", "test")))
+    assert isinstance(taken, Taken), taken
+    return taken.claim
+
+
+def to_be_asked_for(book: Book) -> None:
+    """A line of which all is settled, and windows before it that nobody has touched."""
+    book.job(overlap=1)
+    book.work_all()
+    book.clock.advance(24 * HOUR)
+    book.work_all()
 
 
 def unregistered(book: Book) -> None:
@@ -465,6 +516,33 @@ async def renames(hand: Hand, given: object) -> object:
 
 retires_job = says(lambda given: retire_job("export", WORD, skip_owed=True))
 brings_back = says(lambda given: add_scopes("export", [""], WORD, since=DAY))
+
+
+async def works_backfill(hand: Hand, given: object) -> object:
+    """Take the next window of the backfill and, if there is one, do and complete it."""
+    taken = await hand.write(claim_backfill(Declaration("export", by=hand.name), hand.claimer()))
+    if isinstance(taken, Taken):
+        hand.told.append(taken.claim)
+        await hand.finish(taken.claim)
+    return taken
+
+
+async def takes_of_backfill(hand: Hand, given: object) -> object:
+    """Take the next window of the backfill, and vanish."""
+    taken = await hand.write(claim_backfill(Declaration("export", by=hand.name), hand.claimer()))
+    if isinstance(taken, Taken):
+        hand.told.append(taken.claim)
+    return taken
+
+
+async def _ask() -> object:
+    names = [2 * (parse_instant(f"{day}T00:00:00Z") // SECOND) for day in (DAY_BEFORE, NEXT_DAY)]
+    return await start("export", "", Asked(f"{DAY_BEFORE}..{NEXT_DAY}", names[0], names[1]), WORD)
+
+
+asks = says(lambda given: _ask())
+cancels = says(lambda given: cancel_backfill(1, WORD))
+holds_up = says(lambda given: pause_backfill(1, WORD))
 renews = says(lambda claim: renew(claim))
 fails_to_retry = says(
     lambda claim: fail_or_raise(claim, Ending("failed", "exit 1", retry=True), retry_in=0, error="exit 1")
@@ -640,6 +718,24 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("forget-reopen", lost, (forgets, reopens)),
     ("forget-resolve", unknown, (forgets, resolves_done)),
     ("forget-forget", lost, _twice(forgets)),
+    ("backfill-backfill", asked_for, _twice(works_backfill)),
+    ("backfill-backfill-given-back", asked_for_and_given_back, _twice(works_backfill)),
+    ("backfill-backfill-dead", asked_for_and_lapsed, _twice(takes_of_backfill)),
+    ("backfill-take", asked_for, (works_backfill, works(DAY_BEFORE))),
+    ("backfill-take-given-back", asked_for_and_given_back, (takes_of_backfill, works(DAY_BEFORE))),
+    ("backfill-take-over", asked_for_and_lapsed, (works_backfill, works(DAY_BEFORE))),
+    ("backfill-complete", asked_for_and_held, (completes, works_backfill)),
+    ("backfill-renew", asked_for_and_lapsed, (renews, works_backfill)),
+    ("backfill-renew-unknown", asked_for_and_unknown, (renews, works_backfill)),
+    ("backfill-cancel", asked_for, (works_backfill, cancels)),
+    ("backfill-cancel-given-back", asked_for_and_given_back, (works_backfill, cancels)),
+    ("backfill-pause", asked_for_and_given_back, (works_backfill, holds_up)),
+    ("backfill-forget", asked_for, (works_backfill, forgets)),
+    ("backfill-poke", asked_for_and_lapsed, (works_backfill, pokes())),
+    ("ask-forget", to_be_asked_for, (asks, forgets)),
+    ("ask-take", to_be_asked_for, (asks, works(DAY_BEFORE))),
+    ("ask-poke", three_owed, (asks, pokes())),
+    ("ask-ask", to_be_asked_for, _twice(asks)),
     ("poke-take", three_owed, (pokes(), works("2026-10-06"))),
     ("poke-take-berlin", three_owed_in_berlin, (pokes(), works("2026-10-06"))),
     ("poke-skip", three_owed, (pokes(), skips_next)),

@@ -53,6 +53,8 @@ ROSTER = "tests/ledger/test_roster.py::test_"
 SCOPES = "tests/cli/test_jobs_scopes.py::test_"
 REMEMBERED = "tests/ledger/test_remembered.py::test_"
 IN_ZONES = "tests/ledger/test_remembered_in_zones.py::test_"
+BACKFILL, BACKFILL_CLAIM = "ledger/backfill.py", "ledger/backfill_claim.py"
+BACKFILLS = "tests/ledger/test_backfill.py::test_"
 WAITS = "tests/work/test_waits.py::test_"
 IN_LEDGER = "tests/ledger/test_take.py", "tests/ledger/test_take_over.py", "tests/ledger/test_people.py"
 TAKING, TAKING_OVER, PEOPLE = (f"{file}::test_" for file in IN_LEDGER)
@@ -483,6 +485,59 @@ MUTANTS = (
         (CANCELLING + "one_that_is_resolved_as_not_done_waits_for_a_person",),
     ),
     Mutant(
+        "completed windows are done again though missing ones were asked for",
+        (Fault(BACKFILL, "        if kind not in what:\n", "        if kind not in (*what, COMPLETED):\n"),),
+        (BACKFILLS + "completed_windows_are_not_done_again_unless_that_is_said",),
+    ),
+    Mutant(
+        "a backfill that was cancelled is still claimed",
+        (
+            Fault(BACKFILL_CLAIM, "        if each.state == backfills.ACTIVE:\n", "        if True:\n"),
+            Fault(BACKFILL_CLAIM, "        if mine.state != backfills.ACTIVE:\n", "        if False:\n"),
+        ),
+        (BACKFILLS + "cancelled_it_is_over_and_what_was_given_back_is_skipped_with_the_reason",),
+    ),
+    Mutant(
+        "a backfill does not hold the horizon",
+        (Fault("ledger/forget.py", "in (beyond, kept, asked_for) if", "in (beyond, kept) if"),),
+        (BACKFILLS + "it_holds_the_horizon_below_its_range_until_it_is_over",),
+    ),
+    Mutant(
+        "a claim by name takes no slot of the backfill that owes the run",
+        (Fault(TAKE, "        if answer is None and seen.backfill is not None:\n", "        if False:\n"),),
+        (BACKFILLS + "a_window_of_it_that_is_named_takes_a_slot_too",),
+    ),
+    Mutant(
+        "a renewal from unknown takes a slot that another has",
+        (Fault(TAKE, "    if seen is not None and seen.backfill is not None:\n", "    if False:\n"),),
+        (BACKFILLS + "one_that_is_unknown_has_no_slot_and_comes_back_only_to_a_free_one",),
+    ),
+    Mutant(
+        "a backfill's holder that is gone keeps its slot for ever",
+        (Fault(BACKFILL_CLAIM, "    if not vanished:\n", "    if True:\n"),),
+        (BACKFILLS + "a_holder_that_is_gone_has_its_slot_until_it_is_ended_by_contract",),
+    ),
+    Mutant(
+        "the policy works and drops what a backfill owes",
+        (Fault("ledger/owed.py", "if run.backfill is None]", "if run]"),),
+        (BACKFILLS + "what_a_backfill_owes_is_none_of_the_policys",),
+    ),
+    Mutant(
+        "a backfill goes before what its line owes",
+        (Fault(BACKFILL_CLAIM, "        if await self._live_goes_first(running, instant):\n", "        if False:\n"),),
+        (BACKFILLS + "what_the_line_owes_goes_first",),
+    ),
+    Mutant(
+        "a backfill has no share beside what its line owes",
+        (Fault(BACKFILL_CLAIM, "        if has_share:\n", "        if False:\n"),),
+        (BACKFILLS + "while_much_is_owed_every_fourth_claim_is_the_backfills",),
+    ),
+    Mutant(
+        "what has failed once stops a backfill again when it is resumed",
+        (Fault(BACKFILL, '{"{now}" if event == "resume" else "counts_from"}', "counts_from"),),
+        (BACKFILLS + "after_so_many_failures_it_stops_and_goes_on_when_it_is_resumed",),
+    ),
+    Mutant(
         "latest drops what a person asked for",
         (Fault(POLICY, " or run.asked_at is not None\n", "\n"),),
         (OWED + "latest_never_drops_a_run_that_a_person_asked_for",),
@@ -794,6 +849,24 @@ HISTORIES = (
             ),
         ),
         (history("postgres-once-take-failed"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "the runs of a backfill are counted without its lock",
+        (Fault(BACKFILL, "duly_backfill f where f.id = :id {{lock}}", "duly_backfill f where f.id = :id"),),
+        (history("postgres-backfill-backfill"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "what live work took first is the backfill's",
+        (
+            Fault(
+                BACKFILL_CLAIM,
+                "        if isinstance(taken, Claim):  # else",
+                "        if row is not None or isinstance(taken, Claim):  # else",
+            ),
+        ),
+        (history("postgres-backfill-take"),),
         on_postgres=True,
     ),
     Mutant(

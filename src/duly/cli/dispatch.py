@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "Work": ("exec", "due", "daemon"),
     "See": ("status", "check", "explain", "next", "runs"),
-    "Say": ("retry", "skip", "unskip", "reopen", "cancel", "resolve"),
+    "Say": ("retry", "skip", "unskip", "reopen", "cancel", "resolve", "backfill"),
     "Keep": ("jobs", "db", "demo"),
 }
 NAMES = tuple(name for names in COMMANDS.values() for name in names)

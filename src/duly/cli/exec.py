@@ -20,7 +20,7 @@ from duly.cli.codes import (
     code_of,
 )
 from duly.cli.complain import complain, say
-from duly.cli.exec_flags import adhoc_given, beside, declaration, end_of_flags, order_given, parse
+from duly.cli.exec_flags import adhoc_given, backfill_given, beside, declaration, end_of_flags, order_given, parse
 from duly.cli.exec_talk import Teller
 from duly.cli.ledgers import configured, open_or_make_ledger
 from duly.errors import (
@@ -117,6 +117,7 @@ def _run(given: Given, teller: Teller) -> int:
     given = beside(given, entry)
     order = order_given(given, () if ledger is None else ledger.hidden)
     adhoc = adhoc_given(given)
+    backfill = backfill_given(given)
     duplicate = given.number("exit-duplicate", at_most=255)
     busy = given.duration("busy-timeout")
     _forget_outcome(given)
@@ -125,7 +126,12 @@ def _run(given: Given, teller: Teller) -> int:
     try:
         store = open_or_make_ledger(given.one("ledger"), None if busy is None else busy / SECOND, layers)
         for_all = Pokes(given, store, declared, order, signals, teller, reports)
-        code, why = for_all.work_owed() if not given.names_a_run else for_all.work_named(adhoc)
+        if given.has("backfill"):
+            from duly.cli.exec_backfill import work_backfill
+
+            code, why = work_backfill(for_all, backfill)
+        else:
+            code, why = for_all.work_owed() if not given.names_a_run else for_all.work_named(adhoc)
     except DulyError as e:
         e.next_step = e.next_step or _next_step(given, e)
         _write_outcome(given, reports, _code_of(e), str(e))
@@ -181,10 +187,10 @@ class Pokes:
         """Work what is owed; answers exec's code and the reason in a few words."""
         standings: list[tuple[int, str]] = []
         paused = ""
-        lines = self._lines()
+        lines = self.lines()
         ended = None if lines else self._ended_at()
         for declared in lines:
-            poke = self._poke(declared)
+            poke = self.poke(declared)
             standing = poke.work_owed()
             self.reports.extend(poke.reports.values())
             ended = poke.ended_at
@@ -208,7 +214,7 @@ class Pokes:
     def work_named(self, adhoc: str) -> tuple[int, str]:
         """Work the run that `--window` or `--adhoc` names."""
         answers: list[tuple[int, str]] = []
-        for declared in self._lines():
+        for declared in self.lines():
             answers += self._work_named(declared, adhoc)
             if self.signals.end_is_wanted():
                 break
@@ -219,7 +225,7 @@ class Pokes:
         from duly.ledger.named import peek_adhoc, peek_window, take_adhoc, take_window
         from duly.ledger.records import Claimer
 
-        poke = self._poke(declared)
+        poke = self.poke(declared)
         onlooker = Claimer(b"", "", self.order.trigger)
         try:
             if (window := self.given.one("window")) is not None:
@@ -255,10 +261,10 @@ class Pokes:
             (line.ends for line in self.store.read(lines_of(self.given.job)) if line.ends is not None), default=None
         )
 
-    def _poke(self, declared: Declaration) -> Poke:
+    def poke(self, declared: Declaration) -> Poke:
         return Poke(self.store, declared, self.order, self.signals, self.teller.tell)
 
-    def _lines(self) -> list[Declaration]:
+    def lines(self) -> list[Declaration]:
         """The line that is meant; without --scope each of the job's roster, in turn."""
         if self.declared.scope:
             return [self.declared]

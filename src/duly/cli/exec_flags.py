@@ -46,6 +46,7 @@ OPTIONS = {
     "owner": ("NAME", "who is asked about this job"),
     "window": ("W", "work this window, as 2026-11-28 or 2026-11-28T14"),
     "adhoc": ("[ID]", "run outside the schedule; prints its id, and a retry passes it back"),
+    "backfill": ("[ID]", "work a backfill's windows, one after the other, until none is left to take"),
     "one": ("", "stop after one run"),
     "output": ("FILE", "the command writes to $DULY_OUTPUT; moved to FILE when it ends with 0"),
     "replace": ("", "with --output: overwrite what is there"),
@@ -125,7 +126,7 @@ def parse(argv: Sequence[str]) -> Given:
             if equals:
                 raise Misuse(f"--{name} takes no value")
             flags.setdefault(name, [])
-        elif name == "adhoc" and not equals and (not words or words[0].startswith("-") or not names):
+        elif name in ("adhoc", "backfill") and not equals and (not words or words[0].startswith("-") or not names):
             flags.setdefault(name, [])
         else:
             if not equals and (not words or words[0].startswith("--")):
@@ -287,6 +288,13 @@ def _environment(given: Given, hidden: Collection[str]) -> dict[str, str]:
     if (path := given.one("outcome-file")) is not None:
         environment["DULY_OUTCOME_FILE"] = os.path.abspath(path)
     return environment
+
+
+def backfill_given(given: Given) -> int | None:
+    """The number of the backfill that is meant; None for the oldest."""
+    if given.has("backfill") and given.names_a_run:
+        raise Misuse("--backfill works the windows of a backfill, --window and --adhoc name a run; leave one out")
+    return given.number("backfill", at_most=1 << 62)
 
 
 def adhoc_given(given: Given) -> str:

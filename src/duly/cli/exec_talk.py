@@ -71,6 +71,13 @@ class Teller:
             scope = f" of {line.scope}" if line.scope else ""
             _say(f"{line.job}{scope}: {words}; nothing was run")
 
+    def backfill(self, job: str, said: str, step: str = "") -> None:
+        """Say why no window of a backfill was worked."""
+        if self._loud or step:
+            _say(f"{job}: {said}")
+            if step:
+                self._try(step)
+
     def standing(self, standing: Run, key: RunKey, code: int, why: str) -> None:
         """Say why the newest run was not worked."""
         if self._quiet and code == TRY_AGAIN:

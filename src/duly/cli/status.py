@@ -21,9 +21,10 @@ from duly.cli.output import (
 from duly.cli.runs_argument import known_job
 from duly.evidence import verdict
 from duly.evidence.grid import Grid, grid
-from duly.evidence.status import Paused, Status, Unopened, status
+from duly.evidence.status import Asked, Paused, Status, Unopened, status
 from duly.evidence.verdict import Window, grace_text
 from duly.evidence.words import ago, span
+from duly.ledger import backfill_states as backfills
 from duly.ledger.records import pause_words
 
 TYPE_CHECKING = False
@@ -69,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
         "running": [as_json(window) for window in seen.running],
         "waiting": [as_json(window) for window in seen.waiting],
         "paused": [_paused_as_json(paused) for paused in seen.paused],
+        "backfills": [_asked_as_json(asked) for asked in seen.backfills],
     }
     show(args, "duly.status.v1", facts, "needs", needs, lambda: _in_words(seen, args))
     return codes.DONE
@@ -88,6 +90,11 @@ def _paused_as_json(paused: Paused) -> dict[str, Json]:
     }
 
 
+def _asked_as_json(asked: Asked) -> dict[str, Json]:
+    mine = asked.backfill
+    return {"id": mine.id, "job": asked.job, "scope": asked.scope, "range": mine.asked, "state": mine.state}
+
+
 def _unopened_as_json(unopened: Unopened) -> dict[str, Json]:
     newest, oldest = unopened.windows[0], unopened.windows[-1]
     windows: dict[str, Json] = {
@@ -102,6 +109,7 @@ def _in_words(seen: Status, args: argparse.Namespace) -> str:
     rows = [_row(window, seen.as_of, args) for window in seen.needs]
     rows += [_unopened_row(unopened, seen.as_of, args) for unopened in seen.unopened]
     rows += [_paused_row(paused, args) for paused in seen.paused]
+    rows += [_asked_row(asked, args) for asked in seen.backfills]
     running = seen.running if args.job else [window for window in seen.running if _is_noted(window)]
     rows += [_row(window, seen.as_of, args) for window in running]
     if args.job:
@@ -164,6 +172,19 @@ def _paused_row(paused: Paused, args: argparse.Namespace) -> list[str | Cell]:
     step = join(["duly", "jobs", "resume", known.job.name, *scope, *ledger])
     name = f"{known.line.scope}/{known.job.name}" if known.line.scope else known.job.name
     return [glyph(verdict.DUE), name, "", f"{pause_words(paused.pause)}{waiting}", step]
+
+
+def _asked_row(asked: Asked, args: argparse.Namespace) -> list[str | Cell]:
+    """A backfill that is not over; one that has stopped needs somebody."""
+    from shlex import join
+
+    mine = asked.backfill
+    word = {backfills.STOPPED: verdict.FAILED, backfills.PAUSED: verdict.DUE}.get(mine.state, verdict.RUNNING)
+    why = "" if mine.state == backfills.ACTIVE else f" by {mine.said_by}: {mine.said}"
+    name = f"{asked.scope}/{asked.job}" if asked.scope else asked.job
+    ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
+    step = join(["duly", "backfill", "show", str(mine.id), *ledger])
+    return [glyph(word), name, mine.asked, f"backfill {mine.id} is {mine.state}{why}", step]
 
 
 def _skipped_next(unopened: Unopened) -> str:

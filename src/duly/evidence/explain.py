@@ -135,7 +135,7 @@ async def _in_the_way(window: Window) -> str | None:
             return str(await key_of(held.id))
     if job.ordered:
         for row in await every(UNSETTLED_OF_LINE, Run, line=line.id):
-            if row.id != window.run and (row.due or 0) < (window.due or 0):
+            if row.id != window.run and row.backfill is None and (row.due or 0) < (window.due or 0):
                 return str(await key_of(row.id))
     return None
 
@@ -281,6 +281,8 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
     window, row = told.window, told.window.row
     said, line = window.verdict, window.known.line
     assert line is not None
+    if window.backfill is not None and said.word not in (verdict.RUNNING, verdict.UNKNOWN, verdict.FAILED):
+        return [f"So backfill {window.backfill} owes it: whoever works that does it in its turn."]
     match said.word:
         case verdict.COMPLETE if row is not None:
             when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from duly.evidence.verdict import DUE, RUNNING, Window, lines, window_of_row, windows_of
 from duly.ledger.ask import Statement, every, now, one
+from duly.ledger.backfill import COLUMNS, Backfill
+from duly.ledger.backfill_states import LIVE, ors
 from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next, nothing_due_yet
 from duly.ledger.records import Known, Pause, Run, pause_of
 from duly.ledger.spells import spell_in_force
@@ -59,6 +61,30 @@ class Paused:
     more: bool
 
 
+LIVE_BACKFILLS = Statement(
+    "live_backfills",
+    f"""
+select {COLUMNS}, j.name, l.scope
+  from duly_backfill f
+  join duly_series s on s.id = f.series
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+ where {ors("f.state", LIVE)}
+   and (cast(:name as text) is null or j.name = :name) and (cast(:scope as text) is null or l.scope = :scope)
+ order by f.id
+""",
+)
+
+
+@record
+class Asked:
+    """A backfill that is not over, with the job and scope whose windows it owes."""
+
+    backfill: Backfill
+    job: str
+    scope: str
+
+
 @record
 class Status:
     """What is to be said at an instant. `needs` and `unopened` want a person, in the order of their due times."""
@@ -70,6 +96,7 @@ class Status:
     waiting: list[Window]
     completed: int
     paused: list[Paused]
+    backfills: list[Asked]
 
     @property
     def periods_in_need(self) -> int:
@@ -112,6 +139,7 @@ async def status(name: str | None = None, scope: str | None = None) -> Status:
         sorted(waiting, key=_order),
         completed or 0,
         paused,
+        await every(LIVE_BACKFILLS, lambda *row: Asked(Backfill(*row[:-2]), *row[-2:]), name=name, scope=scope),
     )
 
 

@@ -12,6 +12,7 @@ from duly.evidence.words import ago
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_in, key_of
 from duly.ledger.ask import Statement, every
+from duly.ledger.backfill import LIVE_BETWEEN, Backfill, is_left, look_at
 from duly.ledger.bounds import is_before_start, is_passed_over
 from duly.ledger.cancel import Request, request_of
 from duly.ledger.contracts import CANCELLED
@@ -28,6 +29,7 @@ from duly.ledger.records import (
     Known,
     Run,
     RunId,
+    Series,
     pause_of,
     pause_words,
 )
@@ -129,6 +131,7 @@ class Window:
     occurrence: Occurrence | None
     row: Run | None
     verdict: Verdict
+    backfill: int | None = None  # that owes it
 
     @property
     def due(self) -> int | None:
@@ -240,6 +243,16 @@ def under_pause(verdict: Verdict, known: Known, instant: int) -> Verdict:
     return replace(verdict, note=note, verb="", unattended=False)
 
 
+def under_backfill(verdict: Verdict, number: int | None) -> Verdict:
+    """The verdict of a window that a backfill owes: that works it, not a poke, and nobody need be told that it is old. Pure."""
+    if number is None:
+        return verdict
+    note = "; ".join(filter(None, (verdict.note, f"backfill {number} owes it")))
+    if verdict.word in (FAILED, UNKNOWN):
+        return replace(verdict, note=note)
+    return replace(verdict, note=note, verb="", unattended=False)
+
+
 def grace_text(window: Window) -> str:
     """The grace of a window in words."""
     return duration_text(grace_of(window.known.job, window.bounds))
@@ -263,11 +276,12 @@ async def window_of_row(known: Known, row: Run, instant: int, occurrence: Occurr
     """The window of a run that has a row, judged."""
     holder_gone = row.state == states.RUNNING and await gone(row)
     verdict = judge_row(known.job, row, instant, holder_gone=holder_gone, request=await request_of(row))
-    verdict = under_pause(verdict, known, instant)
+    number = row.backfill if row.state in states.UNSETTLED else None
+    verdict = under_backfill(under_pause(verdict, known, instant), number)
     progress = await progress_of(row) if row.state in (states.RUNNING, states.FAILED, states.UNKNOWN) else None
     if progress is not None:
         verdict = replace(verdict, note=f"{verdict.note}; {progress.words}, {ago(progress.at, instant)}")
-    return Window(known, await _key(known, row.id), row.id, occurrence, row, verdict)
+    return Window(known, await _key(known, row.id), row.id, occurrence, row, verdict, number)
 
 
 async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) -> list[Window]:
@@ -280,16 +294,22 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
     # Of several revisions the last one read is the newest.
     rows = {row.nominal: row for row in await every(RUNS_BETWEEN, Run, series=series.id, **bounds)}
     ranges = await every(RANGES_WITH_REASON, lambda *cells: cells, series=series.id, **bounds)
+    asked_for = await _asked_for(series, occurrences)
     windows = []
     for occurrence in occurrences:
         row = rows.get(occurrence.nominal)
+        number = asked_for.get(occurrence.nominal)
         if row is not None:
-            windows.append(await window_of_row(known, row, instant, occurrence))
+            window = await window_of_row(known, row, instant, occurrence)
+            if window.backfill is None:
+                window = replace(window, verdict=under_backfill(window.verdict, number), backfill=number)
+            windows.append(window)
             continue
         skipped = next((why for first, beyond, why in ranges if first <= occurrence.nominal < beyond), None)
         verdict = under_pause(judge_absent(known, occurrence, skipped, instant), known, instant)
+        verdict = under_backfill(verdict, number)
         run = RunId(series.id, occurrence.nominal)
-        windows.append(Window(known, key_in(known, series, run), run, occurrence, None, verdict))
+        windows.append(Window(known, key_in(known, series, run), run, occurrence, None, verdict, number))
     return windows
 
 
@@ -304,10 +324,29 @@ async def windows_of_line(known: Known, placed: list[Placed], instant: int) -> l
     return [judged[each.series, each.occurrence.nominal] for each in placed]
 
 
+async def _asked_for(series: Series, occurrences: list[Occurrence]) -> dict[int, int]:
+    """By nominal, the backfill that is still to come to a window, as things stand."""
+    first, beyond = min(o.nominal for o in occurrences), max(o.nominal for o in occurrences) + 1
+    live = await every(LIVE_BETWEEN, Backfill, series=series.id, first=first, beyond=beyond)
+    if not live:
+        return {}
+    sights = await look_at(series.id, first, beyond)
+    return {
+        occurrence.nominal: mine.id
+        for mine in live
+        for occurrence in occurrences
+        if is_left(mine, occurrence) and sights.wanted(occurrence, mine.wanted, mine.asked_at) is not None
+    }
+
+
 async def window_of(addressed: Addressed, instant: int) -> Window:
     """The window that was named, judged. Raises `UnknownRun` for one of an earlier series that has no row."""
     if addressed.row is not None:
-        return await window_of_row(addressed.known, addressed.row, instant, addressed.occurrence)
+        window = await window_of_row(addressed.known, addressed.row, instant, addressed.occurrence)
+        if addressed.occurrence is None or window.backfill is not None or addressed.known.series is None:
+            return window
+        number = (await _asked_for(addressed.known.series, [addressed.occurrence])).get(addressed.run.nominal)
+        return replace(window, verdict=under_backfill(window.verdict, number), backfill=number)
     if addressed.occurrence is None:
         raise UnknownRun(f"the ledger has no run {addressed.key}, and the schedule in force no such window")
     (window,) = await windows_of(addressed.known, [addressed.occurrence], instant)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from duly.ledger.ask import Statement, count, one
+from duly.ledger.backfill_states import LIVE, ors
 from duly.ledger.events import tell
 from duly.ledger.records import SERIES_COLUMNS, Known, RunId, Series
 from duly.ledger.spells import spells_of, windows_after
@@ -28,6 +29,16 @@ select min(nominal)
   from duly_run r
  where series = :series and nominal >= :horizon and nominal < :beyond
    and ({unsettled} or settled_at is null or settled_at > :settled_by)
+""",
+)
+
+OLDEST_ASKED_FOR = Statement(
+    "oldest_asked_for",
+    # A backfill that is not over owes the windows of its range, with rows or without.
+    f"""
+select min(f.from_nominal)
+  from duly_backfill f
+ where f.series = :series and f.from_nominal < :beyond and {ors("f.state", LIVE)}
 """,
 )
 
@@ -79,7 +90,7 @@ _BELOW = """
 """
 FORGET_THEIRS = tuple(
     Statement(f"forget_{name}", f"delete from duly_{name}" + _BELOW.replace("{table}", f"duly_{name}"))
-    for name in ("attempt", "text", "renewal", "progress", "output", "event")
+    for name in ("attempt", "text", "renewal", "progress", "output", "event", "backfill_run")
 )
 
 FORGET_RANGES = Statement("forget_ranges", "delete from duly_skipped where series = :series and to_nominal <= :horizon")
@@ -102,11 +113,17 @@ async def forgettable(known: Known, series: Series, *, settled_by: int) -> Forge
     beyond = await _first_after(known, series, settled_by)
     if beyond is None:
         return None
-    kept = await one(
-        OLDEST_KEPT, _maybe, series=series.id, horizon=series.horizon, beyond=beyond, settled_by=settled_by
-    )
-    horizon = beyond if kept is None else kept
+    horizon = await _lowest_kept(series, beyond, settled_by)
     return Forgettable(series, horizon, settled_by) if horizon > series.horizon else None
+
+
+async def _lowest_kept(series: Series, beyond: int, settled_by: int) -> int:
+    """The lowest name that is to be kept below another, or that other: of a run that is not settled long enough, or of
+    the range of a backfill."""
+    bounds: dict[str, Value] = {"horizon": series.horizon, "beyond": beyond, "settled_by": settled_by}
+    kept = await one(OLDEST_KEPT, _maybe, series=series.id, **bounds)
+    asked_for = await one(OLDEST_ASKED_FOR, _maybe, series=series.id, beyond=beyond)
+    return min(name for name in (beyond, kept, asked_for) if name is not None)
 
 
 def _maybe(value: int | None) -> int | None:
@@ -128,9 +145,7 @@ async def raise_horizon(found: Forgettable, *, by: str, reason: str) -> int:
     """Raise the horizon of a series as far as it may rise now, which may be less than was found; where it is then."""
     series = await one(HOLD_SERIES, Series, series=found.series.id)
     assert series is not None  # a series is never deleted
-    bounds: dict[str, Value] = {"horizon": series.horizon, "beyond": found.horizon, "settled_by": found.settled_by}
-    kept = await one(OLDEST_KEPT, _maybe, series=series.id, **bounds)
-    horizon = found.horizon if kept is None else kept
+    horizon = await _lowest_kept(series, found.horizon, found.settled_by)
     if not await count(RAISE_HORIZON, series=series.id, horizon=horizon):
         return series.horizon
     await tell("horizon_raised", run=RunId(series.id, horizon), by=by, reason=reason)

@@ -49,7 +49,8 @@ values (:series, :first, :beyond, :reason, {now}, :by)
 class Idle:
     """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it.
 
-    While the job is paused nothing is worked, and nothing stands in the way of anything.
+    While the job is paused nothing is worked, and nothing stands in the way of anything. `live`: of a backfill nothing,
+    because what its line owes goes first.
     """
 
     known: Known | None
@@ -57,17 +58,19 @@ class Idle:
     next_due: int | None
     writes: bool = False  # there is something to claim or to record: a look cannot settle this poke
     paused: Pause | None = None
+    live: bool = False
 
 
 @record
 class Taken:
-    """A run was claimed: what it is, and the claim."""
+    """A run was claimed: what it is, and the claim; `backfill`: for which one."""
 
     known: Known
     key: RunKey
     claim: Claim
     run: Run
     next_due: int | None
+    backfill: int | None = None
 
 
 async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[RunId]) -> Idle | Refused | Misuse:
@@ -87,13 +90,13 @@ async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[Run
         return Idle(known, None, None, paused=paused)
     as_of = instant if as_of is None else as_of
     if await next_of_backlog(known, as_of, tried) is not None:
-        holder = await _holder_in_the_way(known)
+        holder = await holder_in_the_way(known)
         return Idle(known, holder, _next_due(known), writes=holder is None)
     due = await owed(known, as_of=as_of)
-    workable = [run for run in _in_order(known, due.rows) if run.id not in tried and await _workable(run, instant)]
+    workable = [run for run in in_order(known, due.rows) if run.id not in tried and await is_workable(run, instant)]
     if not workable and not due.changes_the_ledger:
         return Idle(known, _standing(known, due.rows, due), due.next_due)
-    holder = await _holder_in_the_way(known)
+    holder = await holder_in_the_way(known)
     if holder is not None:
         return Idle(known, holder, due.next_due)
     return Idle(known, None, due.next_due, writes=True)
@@ -108,7 +111,7 @@ def _standing(known: Known, rows: list[Run], due: Owed) -> Run | None:
     return rows[-1] if is_of(rows[-1], due.newest) else None
 
 
-async def _holder_in_the_way(known: Known) -> Run | None:
+async def holder_in_the_way(known: Known) -> Run | None:
     """The run that holds the line, where runs may not overlap and its holder is not gone."""
     if known.job.overlap or known.line is None or known.line.holder is None:
         return None
@@ -118,12 +121,12 @@ async def _holder_in_the_way(known: Known) -> Run | None:
     return held
 
 
-def _in_order(known: Known, rows: list[Run]) -> list[Run]:
+def in_order(known: Known, rows: list[Run]) -> list[Run]:
     """The runs that may be worked: all, or of an ordered job the oldest unsettled one."""
     return rows[:1] if known.job.ordered else rows
 
 
-async def _workable(run: Run, instant: int) -> bool:
+async def is_workable(run: Run, instant: int) -> bool:
     """Whether a claim of this run could succeed now, or would find its holder gone."""
     match run.state:
         case states.OPEN:
@@ -170,8 +173,8 @@ async def claim_next(
         [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
         key=lambda run: (run.due or 0, run.series, run.nominal),
     )
-    for run in _in_order(known, rows):
-        if run.id in tried or not await _workable(run, instant):
+    for run in in_order(known, rows):
+        if run.id in tried or not await is_workable(run, instant):
             continue
         if run.state == states.RUNNING and not ending_when_gone(run, instant).retry:
             await end_gone(run)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from duly.ledger.ask import Statement, every
 from duly.ledger.bounds import RULES_MAY_MOVE, open_in_order
 from duly.ledger.policy import DroppedRange, DroppedRun, admit
-from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Run, RunId
+from duly.ledger.records import BACKFILL_OF, LEASES, RUN_COLUMNS, Known, Run, RunId
 from duly.ledger.spells import spell_in_force
 from duly.ledger.windows import has_moved, is_sealed
 from duly.records import record
@@ -42,7 +42,7 @@ select {RUN_COLUMNS}
   join duly_run r on r.series = s.id
   {LEASES}
  where s.line = :line and {{unsettled}} and r.due <= :as_of
-   and (r.state = 'open' or (r.state = 'failed' and r.retry_at <= {{now}}))
+   and (r.state = 'open' or (r.state = 'failed' and r.retry_at <= {{now}})) and {BACKFILL_OF} is null
  order by r.due, r.series, r.nominal
  limit :most
 """,
@@ -78,7 +78,8 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     """What is owed of a line at an instant. Raises `NoSchedule` for a job without one."""
     line, series = known.line, known.series
     assert line is not None
-    open_ones = await every(UNSETTLED_OF_LINE, Run, line=line.id)
+    unsettled_of_line = await every(UNSETTLED_OF_LINE, Run, line=line.id)
+    open_ones = [run for run in unsettled_of_line if run.backfill is None]
     unsettled = [run for run in open_ones if _due_by(run, as_of)]
     if not open_ones and line.opened_until is not None and nothing_due_yet(known, as_of):
         # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.

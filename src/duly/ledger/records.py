@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duly.ledger import states
+from duly.ledger.backfill_states import LIVE, ors
 from duly.records import record
 from duly.times import instant_text
 
@@ -103,6 +104,7 @@ class Line:
     paused_until: int | None = None
     paused_by: str | None = None
     paused_why: str | None = None
+    live_claims: int = 0
 
     @property
     def holder(self) -> RunId | None:
@@ -121,7 +123,8 @@ class Line:
 
 
 LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.undeclared_at, l.opened_until, l.next_due,
-       l.holder_series, l.holder_nominal, l.holder_revision, l.paused_at, l.paused_until, l.paused_by, l.paused_why"""
+       l.holder_series, l.holder_nominal, l.holder_revision, l.paused_at, l.paused_until, l.paused_by, l.paused_why,
+       l.live_claims"""
 LINE_WIDTH = 14
 
 
@@ -216,6 +219,7 @@ class Run:
     zone_facts: int | None
     remembers: int | None
     cancel_number: int | None = None
+    backfill: int | None = None  # that owes it; None once that is done or cancelled: then its line does
 
     @property
     def id(self) -> RunId:
@@ -231,10 +235,16 @@ class Run:
         return self.cancel_number is not None and self.cancel_number == self.fence
 
 
-RUN_COLUMNS = """r.series, r.nominal, r.revision, r.state, r.fence, r.due, r.window_start, r.window_end,
+# The backfill that owes the run r. While there is one, the run is none of its line's catch-up policy.
+BACKFILL_OF = f"""(select f.id
+          from duly_backfill_run b
+          join duly_backfill f on f.id = b.backfill and {ors("f.state", LIVE)}
+         where b.series = r.series and b.nominal = r.nominal and b.revision = r.revision)"""
+
+RUN_COLUMNS = f"""r.series, r.nominal, r.revision, r.state, r.fence, r.due, r.window_start, r.window_end,
        r.resolution, r.version, r.opened_at, r.payload, r.failures, r.retry_at, r.asked_at, r.settled_at, r.was,
        r.cause, r.first_started_at, r.attempt_id, r.started_at, coalesce(n.until, r.lease_until), r.contract,
-       r.owner, r.trigger, r.zone_facts, r.remembers, r.cancel_number"""
+       r.owner, r.trigger, r.zone_facts, r.remembers, r.cancel_number, {BACKFILL_OF}"""
 
 # A renewal counts only for the attempt that made it; a later attempt starts from the lease in its run's row.
 LEASES = """left join duly_renewal n

@@ -95,7 +95,7 @@ HOLD_LINE_IF_FREE = Statement(
     # there.
     f"""
 update duly_line
-   set holder_series = :series, holder_nominal = :nominal, holder_revision = :revision
+   set holder_series = :series, holder_nominal = :nominal, holder_revision = :revision, live_claims = live_claims + 1
  where id = :line
    and {_STILL}
    and exists (select 1 from duly_series where id = :series and horizon <= :nominal)

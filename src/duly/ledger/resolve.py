@@ -252,6 +252,12 @@ async def _open(known: Known, run: RunId, occurrence: Occurrence | None) -> None
         raise BelowHorizon
 
 
+async def cut_out(run: RunId, word: Word) -> None:
+    """Take a window without a row out of the skipped range that it lies in. The line is held."""
+    await _cut_out(run)
+    await tell("unskipped", run=run, by=word.by, reason=word.reason, detail="was in a skipped range")
+
+
 async def _cut_out(run: RunId) -> None:
     bounds = {"series": run.series, "nominal": run.nominal}
     await count(CUT_RANGE, **bounds)

@@ -7,7 +7,11 @@ may have come due unseen; so each line is poked now and then, whatever the look 
 from __future__ import annotations
 
 from duly.ledger.ask import Statement, every, one
+from duly.ledger.records import BACKFILL_OF
 from duly.records import record, replace
+
+# Of a backfill it is not counted how much is left, and whatever is owed was due before it.
+MANY, LAST = 1_000, 1 << 62
 
 _NOT_PAUSED = """(j.paused_at is null or (j.paused_until is not null and j.paused_until <= {now}))
    and (l.paused_at is null or (l.paused_until is not null and l.paused_until <= {now}))"""
@@ -38,7 +42,7 @@ select name, scope, overlap, count(*), min(due)
           left join duly_renewal n
             on n.series = r.series and n.nominal = r.nominal and n.revision = r.revision
            and n.attempt_id = r.attempt_id
-         where {{unsettled}} and {_NOT_PAUSED}) runs
+         where {{unsettled}} and {BACKFILL_OF} is null and {_NOT_PAUSED}) runs
  where ready_at <= {{now}} and due is not null
  group by name, scope, overlap
 """,
@@ -64,11 +68,24 @@ select min(at)
 )
 
 
+ASKED_FOR = Statement(
+    "asked_for",
+    f"""
+select distinct j.name, l.scope, j.overlap
+  from duly_backfill b
+  join duly_series s on s.id = b.series
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+ where b.state = 'active' and {_NOT_PAUSED}
+""",
+)
+
+
 @record
 class Ripe:
     """A line with something to work: so many runs that wait, or a window that has come due. `due`: of the oldest.
 
-    `overlap`: 1 where several may be worked at once.
+    `overlap`: 1 where several may be worked at once. `backfill`: it is a backfill that may have something.
     """
 
     job: str
@@ -76,6 +93,7 @@ class Ripe:
     overlap: int
     waiting: int
     due: int
+    backfill: bool = False
 
 
 @record
@@ -93,4 +111,6 @@ async def outlook() -> Outlook:
         other = found.get((job, scope))
         come = Ripe(job, scope, overlap, 1, due)
         found[job, scope] = come if other is None else replace(other, waiting=other.waiting + 1)
-    return Outlook(sorted(found.values(), key=lambda ripe: ripe.due), await one(NEXT_AT, lambda at: at))
+    asked_for = await every(ASKED_FOR, lambda job, scope, overlap: Ripe(job, scope, overlap, MANY, LAST, backfill=True))
+    ripe = sorted((*found.values(), *asked_for), key=lambda ripe: ripe.due)
+    return Outlook(ripe, await one(NEXT_AT, lambda at: at))

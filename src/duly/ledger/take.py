@@ -24,6 +24,7 @@ from duly.ledger.bounds import chained
 from duly.ledger.contracts import Ending, Terms
 from duly.ledger.events import tell
 from duly.ledger.records import (
+    BACKFILL_OF,
     LEASES,
     LINE_COLUMNS,
     RUN_COLUMNS,
@@ -73,12 +74,13 @@ select {RUN_COLUMNS}
 
 OLDEST_UNSETTLED = Statement(
     "oldest_unsettled",
+    # What a backfill owes is in nobody's way but its own.
     f"""
 select {RUN_COLUMNS}
   from duly_series s
   join duly_run r on r.series = s.id
   {LEASES}
- where s.line = :line and r.due is not null and {{unsettled}}
+ where s.line = :line and r.due is not null and {{unsettled}} and {BACKFILL_OF} is null
  order by r.due limit 1
 """,
 )
@@ -184,7 +186,7 @@ HOLD_LINE = Statement(
     "hold_line",
     """
 update duly_line
-   set holder_series = :series, holder_nominal = :nominal, holder_revision = :revision
+   set holder_series = :series, holder_nominal = :nominal, holder_revision = :revision, live_claims = live_claims + 1
  where id = :line
 """,
 )
@@ -314,6 +316,10 @@ async def take(
     else:
         due = seen.due
         answer = await _answer_seen(seen, claimer, heed_retry_time=heed_retry_time)
+        if answer is None and seen.backfill is not None:
+            from duly.ledger.backfill_claim import admit  # few runs have one
+
+            answer = await admit(seen, heed_pause=heed_retry_time)
         if answer is None and not known.job.overlap:
             known = await hold_line(known)
     if answer is not None:  # not by its truth: some are falsy
@@ -564,6 +570,12 @@ async def renew(claim: Claim) -> bool:
     held = claim_parameters(claim)
     if await count(RENEW_IF_HELD, **held, lease=claim.lease):
         return True
+    seen = await look(claim.run)
+    if seen is not None and seen.backfill is not None:
+        from duly.ledger.backfill_claim import admit
+
+        if await admit(seen, heed_pause=False) is not None:
+            return False  # another has its slot
     await one(LOCK_LINE_OF, int, series=claim.run.series)
     if not await count(RETURN_FROM_UNKNOWN, **held):
         return False

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
 from duly.ledger.address import scopes_to_work
+from duly.ledger.backfill import Owner, owner_of
+from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Idle, claim_again, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
+
+AT_MOST_IN_VAIN = 3  # looks for what a line owes before its backfill, where others have taken it
 
 T = TypeVar("T")
 Tx = TypeVar("Tx")
@@ -174,16 +178,28 @@ class Job(Generic[Tx]):
             raise ExceptionGroup(f"{self.name}: not all that is owed is complete", failures)
         return done
 
-    def _catch_up(self, declared: Declaration, done: list[Completed], failures: list[Exception]) -> None:
-        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
+    def _catch_up(
+        self,
+        declared: Declaration,
+        done: list[Completed],
+        failures: list[Exception],
+        tried: frozenset[RunId] = frozenset(),
+        *,
+        only_one: bool = False,
+    ) -> frozenset[RunId]:
+        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim.
+
+        Answers the runs that were tried, with those that had been before.
+        """
         as_of = self._store.now()
-        tried: frozenset[RunId] = frozenset()
-        while isinstance(attempted := self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried), Attempted):
+        begun = len(tried)
+        while not only_one or len(tried) == begun:
+            attempted = self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried)
+            if isinstance(attempted, Idle):
+                break
             tried |= {attempted.run}
-            if isinstance(attempted.outcome, Completed):
-                done.append(attempted.outcome)
-            else:
-                failures.append(attempted.outcome)
+            noted(attempted, done, failures)
+        return tried
 
     def _attempt_next(
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
@@ -200,12 +216,77 @@ class Job(Generic[Tx]):
                     raise taken
                 if isinstance(taken, Idle):
                     return taken
-                again = partial(claim_again, declared, taken.run.id)
-                try:
-                    completed = self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
-                except Exception as e:
-                    return Attempted(taken.run.id, str(taken.key), taken.claim.number, e)
-                return Attempted(taken.run.id, str(taken.key), taken.claim.number, completed)
+                return self._attempt(claiming, taken, partial(claim_again, declared, taken.run.id))
+        finally:
+            pulse.stop()
+
+    def _attempt(self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]) -> Attempted:
+        outcome: Completed | Exception
+        try:
+            outcome = self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
+        except Exception as e:
+            outcome = e
+        return Attempted(taken.run.id, str(taken.key), taken.claim.number, outcome)
+
+    def work_backfill(self, number: int | None = None, *, scope: str | None = None) -> list[Completed]:
+        """Work the windows of a backfill, the oldest or the one of this number, until none is left to take.
+
+        Several processes may share one. What is owed is worked first, as by `catch_up`. Goes on after a failure, and raises
+        an `ExceptionGroup` of all of them at the end; answers what was completed now, of the backfill and of what was owed.
+        Raises `UnknownBackfill`, and `Misuse` for a number that is none of this job's.
+        """
+        done: list[Completed] = []
+        failures: list[Exception] = []
+        for each in self._scopes_to_work(self._scope_of_backfill(number, scope)):
+            try:
+                self._work_backfill(for_scope(self._declared, each, self._scopes), number, done, failures)
+            except Exception as e:
+                failures.append(e)
+                if not isinstance(e, (Refused, Misuse)):
+                    break
+        if failures:
+            raise ExceptionGroup(f"{self.name}: not all of the backfill is complete", failures)
+        return done
+
+    def _scope_of_backfill(self, number: int | None, scope: str | None) -> str | None:
+        if number is None:
+            return scope
+        return scope_of_backfill(self._store.read(owner_of(number)), self.name, scope, number)
+
+    def _work_backfill(
+        self, declared: Declaration, number: int | None, done: list[Completed], failures: list[Exception]
+    ) -> None:
+        """Each window that can be taken, at most once; before each of them what is owed, unless that is in other hands."""
+        tried: frozenset[RunId] = frozenset()
+        in_vain = 0
+        while in_vain < AT_MOST_IN_VAIN:
+            attempted = self._attempt_backfill(declared, "backfill", number=number, tried=tried)
+            if isinstance(attempted, Attempted):
+                in_vain = 0
+                tried |= {attempted.run}
+                noted(attempted, done, failures)
+            elif attempted.live:
+                in_vain += 1
+                before = len(tried)
+                tried = self._catch_up(declared, done, failures, tried, only_one=True)
+                in_vain = 0 if len(tried) > before else in_vain
+            elif not attempted.writes:
+                return
+
+    def _attempt_backfill(
+        self, declared: Declaration, trigger: str, *, number: int | None, tried: frozenset[RunId]
+    ) -> Attempted | Idle:
+        """Attempt the next window of a backfill that has a slot free. Raises what the ledger refuses before a claim."""
+        pulse = Pulse(self._store, trigger=trigger)
+        try:
+            with self._claiming() as claiming:
+                taken = claiming.ask(claim_backfill(declared, pulse.claimer, backfill=number, tried=tried))
+                if isinstance(taken, (Refused, Misuse)):
+                    raise taken
+                if isinstance(taken, Idle):
+                    return taken
+                again = partial(claim_once_more, declared, taken.run.id, backfill=taken.backfill)
+                return self._attempt(claiming, taken, again)
         finally:
             pulse.stop()
 
@@ -294,6 +375,22 @@ def answered(named: Named) -> AlreadyCompleted | Busy | NotDue:
         raise answer
     assert not isinstance(answer, Held)
     return told(named.key, answer)
+
+
+def scope_of_backfill(owner: Owner, job: str, scope: str | None, number: int) -> str:
+    """The scope of a backfill that is named. Raises `Misuse` for one of another job or scope."""
+    if owner.job != job or scope not in (None, owner.scope):
+        whose = f"{owner.scope}/{owner.job}" if owner.scope else owner.job
+        raise Misuse(f"number: backfill {number} is one of {whose}")
+    return owner.scope
+
+
+def noted(attempted: Attempted, done: list[Completed], failures: list[Exception]) -> None:
+    """Put what came of an attempt where it belongs."""
+    if isinstance(attempted.outcome, Completed):
+        done.append(attempted.outcome)
+    else:
+        failures.append(attempted.outcome)
 
 
 def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None) -> Declaration:

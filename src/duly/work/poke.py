@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 EARLY = MINUTE  # a poke this much before a due time is taken for it: clocks differ
 STOPPED = 128 + 15  # as a shell says of SIGTERM: a command that was told to stop, and ended with 0
+AT_MOST_IN_VAIN = 3  # looks for what a line owes before its backfill, where others have taken it
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is looked at again
 
 
@@ -145,9 +146,9 @@ class Poke:
             elif not self._found_done(answer.standing):
                 return answer.standing
 
-    def attempt_next(self) -> Report | Idle:
-        """Attempt the oldest run that can be worked now, once."""
-        answer = self._next(self._store.now())
+    def attempt_next(self, *, of_backfill: bool = False) -> Report | Idle:
+        """Attempt the oldest run that can be worked now, once, or the next window of a backfill."""
+        answer = self._next_of_backfill(None) if of_backfill else self._next(self._store.now())
         if isinstance(answer, Idle):
             return answer
         report = self.reports[answer.claim.run] = self._attempt(answer)
@@ -163,7 +164,48 @@ class Poke:
         if not isinstance(answer, Taken):
             pulse.stop()
             return raise_if_refused(answer)
-        return Work(answer.known.job, answer.key, answer.claim, answer.run, pulse, answer.next_due)
+        return self._work_of(answer, pulse)
+
+    @staticmethod
+    def _work_of(taken: Taken, pulse: Pulse) -> Work:
+        return Work(taken.known.job, taken.key, taken.claim, taken.run, pulse, taken.next_due)
+
+    def work_backfill(self, number: int | None) -> Run | None:
+        """Work a backfill's windows one after the other until none is left to take. Answers the run that it waits for.
+
+        What the line owes by itself is worked first, here too: whoever came for it may have found the line held by us.
+        """
+        in_vain = 0  # what was owed to the line was gone when we came for it
+        while in_vain < AT_MOST_IN_VAIN:
+            answer = self._next_of_backfill(number)
+            if isinstance(answer, Idle):
+                if answer.live:
+                    answer = self._next(self._store.now())
+                    in_vain += 1
+                elif not answer.writes:
+                    self.paused = answer.paused
+                    return answer.standing
+            if isinstance(answer, Work):
+                in_vain = 0
+                self._work(answer)
+                # What was given back, as a command that cannot be executed, would be so with each window of a year.
+                was_given_back = self.reports[answer.claim.run].state == states.OPEN
+                if self._signals.end_is_wanted() or self._order.only_one or was_given_back:
+                    return None
+        return None
+
+    def _next_of_backfill(self, number: int | None) -> Work | Idle:
+        """Claim the next window of a backfill that has a slot free and that was not tried yet."""
+        from functools import partial
+
+        from duly.ledger.backfill_claim import claim_backfill  # off the path of a poke
+
+        claim = partial(claim_backfill, self._declared, backfill=number, tried=frozenset(self.reports))
+        pulse, claimed = self._claiming(claim, trigger="backfill")
+        if isinstance(claimed, Taken):
+            return self._work_of(claimed, pulse)
+        pulse.stop()
+        return raise_if_refused(claimed)
 
     def _found_done(self, standing: Run) -> bool:
         """Whether an unknown run turns out to be done: its output stands in place with the digest that was recorded."""
@@ -234,9 +276,9 @@ class Poke:
             return None
         return AlreadyCompleted(row.id, self._store.now(), row.fence)
 
-    def _claiming(self, ask_for: Ask[T]) -> tuple[Pulse, T]:
+    def _claiming(self, ask_for: Ask[T], trigger: str = "") -> tuple[Pulse, T]:
         """Try a claim, with the file lock held from before it can be seen."""
-        pulse = Pulse(self._store, trigger=self._order.trigger)
+        pulse = Pulse(self._store, trigger=trigger or self._order.trigger)
         try:
             return pulse, self._store.write(ask_for(pulse.claimer), durable=self._claim_must_survive)
         except BaseException:
@@ -275,7 +317,7 @@ class Poke:
         if not isinstance(answer, Taken):
             pulse.stop()
             return None
-        return Work(answer.known.job, answer.key, answer.claim, answer.run, pulse, answer.next_due)
+        return self._work_of(answer, pulse)
 
     def _attempt(self, work: Work) -> Report:
         """Give one run to the command, and write down how that ended."""

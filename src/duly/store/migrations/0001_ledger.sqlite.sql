@@ -8,6 +8,7 @@
 --   duly_skipped   ranges of windows without rows         duly_event     evidence: who, when, which, why
 --   duly_former_name   names that jobs have given up
 --   duly_progress  how far an attempt says that it is, told beside its lease
+--   duly_backfill  past windows that were asked for       duly_backfill_run   the runs that a backfill opened or took on
 --
 -- A run's identity is (series, nominal, revision). The nominal is 2 x the civil seconds of what the schedule says, in
 -- the schedule's own wall clock, + 1 for the second pass of a repeated hour. While an attempt is current it lives in
@@ -123,6 +124,7 @@ create table duly_line (
     holder_series   integer,                  -- the run that holds the line (no overlap)
     holder_nominal  integer,
     holder_revision integer,
+    live_claims     integer not null default 0, -- since a backfill's last one (no overlap): so that neither starves
     paused_at       integer,                  -- as of a job
     paused_until    integer,
     paused_by       text,
@@ -261,6 +263,43 @@ create table duly_skipped (
     at           integer not null,
     by           text    not null,
     primary key (series, from_nominal)
+) without rowid;
+
+-- A durable request to owe past windows. Nothing here is counted: a row that each completion writes would be a hot one. What
+-- has become of its windows is read from their runs, and the row is locked only by who claims for it, or changes it.
+create table duly_backfill (
+    id           integer primary key,
+    series       integer not null references duly_series (id),
+    asked        text    not null,            -- the range as it was written
+    from_nominal integer not null,
+    to_nominal   integer not null,            -- half-open
+    since        integer not null,            -- the windows of the range, as bounds: the first starts, the last ends there
+    until        integer not null,
+    what         text    not null,            -- missing, skipped, failed, completed; with commas
+    direction    text    not null check (direction in ('oldest', 'newest')),
+    concurrency  integer not null,
+    stop_after   integer,                     -- failures that wait for a person; null: it goes on
+    state        text    not null check (state in ('active', 'paused', 'stopped', 'cancelled', 'done')),
+    place        integer not null,            -- the windows before it, in its direction, were opened or passed over
+    counts_from  integer not null,            -- what failed before is forgiven: it was started, or resumed, since
+    asked_at     integer not null,
+    by           text    not null,
+    reason       text    not null,
+    said_by      text    not null,            -- who or what brought it into its state, and why
+    said         text    not null
+);
+
+create index duly_backfill_live on duly_backfill (series)
+    where state = 'active' or state = 'paused' or state = 'stopped';
+
+-- Narrow, and written once: a run's own row is not touched for it.
+create table duly_backfill_run (
+    series   integer not null,
+    nominal  integer not null,
+    revision integer not null,
+    backfill integer not null references duly_backfill (id),
+    was_owed integer not null,                -- 1: it was open before, and goes back to its line if the backfill is cancelled
+    primary key (series, nominal, revision)
 ) without rowid;
 
 create table duly_event (

@@ -213,6 +213,16 @@ def one_run_of_a_line_at_a_time(history: History) -> Iterator[str]:
         yield from (f"{times} runs of line {line} are held at once" for line, times in held.items() if times > 1)
 
 
+def a_backfill_keeps_its_bound(history: History) -> Iterator[str]:
+    """No more runs of a backfill are running than it says, whoever claimed them; a holder that is gone counts until it ends."""
+    for sight in history.sights:
+        bounds = {seen.run.backfill: seen.bound for seen in sight if seen.bound is not None}
+        running = Counter(seen.run.backfill for seen in sight if seen.run.state == states.RUNNING)
+        for number, bound in bounds.items():
+            if running[number] > (bound or 0):
+                yield f"{running[number]} runs of backfill {number} are running, which does {bound} at a time"
+
+
 def a_run_that_waits_for_a_person_is_not_taken(history: History) -> Iterator[str]:
     """A failure without a retry time waits for a person; no attempt takes it before."""
     for before, after in _changes(history):
@@ -236,7 +246,7 @@ def answers_are_true(history: History) -> Iterator[str]:
 def errors_mean_what_they_say(history: History) -> Iterator[str]:
     """I12: what the database raises comes out as an error of duly's; and at READ COMMITTED nobody meets a deadlock.
 
-    All operations lock in one order: line, series, run, what lies under it.
+    All operations lock in one order: backfill, line, series, run, what lies under it.
     """
     for actor in history.actors:
         if actor.error is not None and not isinstance(actor.error, DulyError):
@@ -280,6 +290,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     every_change_is_in_the_table,
     every_attempt_ends_once_on_record,
     one_run_of_a_line_at_a_time,
+    a_backfill_keeps_its_bound,
     a_run_that_waits_for_a_person_is_not_taken,
     answers_are_true,
     errors_mean_what_they_say,

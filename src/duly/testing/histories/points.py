@@ -82,13 +82,15 @@ _POINTS_TO = {
     "line": {"job"},
     "version": {"job"},
     "former_name": {"job"},
+    "backfill": {"series"},
+    "backfill_run": {"backfill"},
 }
 
 # Nobody decides by what was told, and the clock stands still.
 _TOLD = frozenset(("event", "meta", "clock"))
 
 # What of a line ever changes: a statement that names none of it reads only which line it is.
-_OF_A_LINE = ("holder_", "opened_until", "starts", "ends", "undeclared_at")
+_OF_A_LINE = ("holder_", "opened_until", "starts", "ends", "undeclared_at", "live_claims")
 
 
 class Touched:

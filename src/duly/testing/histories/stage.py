@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from duly.ledger.ask import Ask, Statement
-from duly.ledger.records import LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId
+from duly.ledger.records import BACKFILL_OF, LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId
 from duly.ledger.register import Declaration, declare
 from duly.records import record
 from duly.testing.histories.hand import EFFECTS
@@ -28,7 +28,8 @@ MAKE_EFFECTS = f"create table {EFFECTS} (attempt_id {{bytes}} not null)"
 SIGHT = Statement(
     "sight",
     f"""
-select {{now}}, l.id, l.ends, j.overlap, s.horizon, {RUN_COLUMNS}
+select {{now}}, l.id, l.ends, j.overlap, s.horizon, (select concurrency from duly_backfill where id = {BACKFILL_OF}),
+       {RUN_COLUMNS}
   from duly_run r
   join duly_series s on s.id = r.series
   join duly_line l on l.id = s.line
@@ -61,6 +62,7 @@ class Seen:
     ends: int | None
     overlap: int
     horizon: int
+    bound: int | None  # how many runs of its backfill go on at once, where one owes it
     run: Run
 
     @property
@@ -144,8 +146,8 @@ def register(stage: Stage, job: str, schedule: Schedule, *, scope: str = "", **p
 def look_at(stage: Stage) -> list[Seen]:
     """All runs, as they are committed now."""
     return [
-        Seen(at, line, ends, overlap, horizon, Run(*run))
-        for at, line, ends, overlap, horizon, *run in _rows(stage, SIGHT)
+        Seen(at, line, ends, overlap, horizon, bound, Run(*run))
+        for at, line, ends, overlap, horizon, bound, *run in _rows(stage, SIGHT)
     ]
 
 

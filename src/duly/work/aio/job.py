@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, RunCancelled
 from duly.ledger import contracts
 from duly.ledger.address import scopes_to_work
+from duly.ledger.backfill import owner_of
+from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
@@ -30,7 +32,16 @@ from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotD
 from duly.work.attempt import Pulse, ending_of, raise_if_refused, retry_delay
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
-from duly.work.job import answered, for_scope, has_enrolled, refuse_unfinished, wait_micros
+from duly.work.job import (
+    AT_MOST_IN_VAIN,
+    answered,
+    for_scope,
+    has_enrolled,
+    noted,
+    refuse_unfinished,
+    scope_of_backfill,
+    wait_micros,
+)
 from duly.work.memory import Memory
 from duly.work.payload import payload_hash
 
@@ -166,18 +177,28 @@ class Job(Generic[Tx]):
             raise ExceptionGroup(f"{self.name}: not all that is owed is complete", failures)
         return done
 
-    async def _catch_up(self, declared: Declaration, done: list[Completed], failures: list[Exception]) -> None:
-        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim."""
+    async def _catch_up(
+        self,
+        declared: Declaration,
+        done: list[Completed],
+        failures: list[Exception],
+        tried: frozenset[RunId] = frozenset(),
+        *,
+        only_one: bool = False,
+    ) -> frozenset[RunId]:
+        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim.
+
+        Answers the runs that were tried, with those that had been before.
+        """
         as_of = await self._store.now()
-        tried: frozenset[RunId] = frozenset()
-        while isinstance(
-            attempted := await self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried), Attempted
-        ):
+        begun = len(tried)
+        while not only_one or len(tried) == begun:
+            attempted = await self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried)
+            if isinstance(attempted, Idle):
+                break
             tried |= {attempted.run}
-            if isinstance(attempted.outcome, Completed):
-                done.append(attempted.outcome)
-            else:
-                failures.append(attempted.outcome)
+            noted(attempted, done, failures)
+        return tried
 
     async def _attempt_next(
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
@@ -193,12 +214,72 @@ class Job(Generic[Tx]):
                 taken: Taken | Idle = await claiming.claim(asked, _claim_of_taken)
                 if isinstance(taken, Idle):
                     return taken
-                again = partial(claim_again, declared, taken.run.id)
-                try:
-                    completed = await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
-                except Exception as e:
-                    return Attempted(taken.run.id, str(taken.key), taken.claim.number, e)
-                return Attempted(taken.run.id, str(taken.key), taken.claim.number, completed)
+                return await self._attempt(claiming, taken, partial(claim_again, declared, taken.run.id))
+        finally:
+            pulse.stop()
+
+    async def _attempt(self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]) -> Attempted:
+        outcome: Completed | Exception
+        try:
+            outcome = await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
+        except Exception as e:
+            outcome = e
+        return Attempted(taken.run.id, str(taken.key), taken.claim.number, outcome)
+
+    def work_backfill(self, number: int | None = None, *, scope: str | None = None) -> Awaited[list[Completed]]:
+        """Work the windows of a backfill until none is left to take: as `duly.Job.work_backfill`."""
+        return Awaited(self._work_backfills(number, scope))
+
+    async def _work_backfills(self, number: int | None, scope: str | None) -> list[Completed]:
+        await self._store.open()
+        done: list[Completed] = []
+        failures: list[Exception] = []
+        if number is not None:
+            scope = scope_of_backfill(await self._store.read(owner_of(number)), self.name, scope, number)
+        for each in await self._scopes_to_work(scope):
+            try:
+                await self._work_backfill(for_scope(self._declared, each, self._scopes), number, done, failures)
+            except Exception as e:
+                failures.append(e)
+                if not isinstance(e, (Refused, Misuse)):
+                    break
+        if failures:
+            raise ExceptionGroup(f"{self.name}: not all of the backfill is complete", failures)
+        return done
+
+    async def _work_backfill(
+        self, declared: Declaration, number: int | None, done: list[Completed], failures: list[Exception]
+    ) -> None:
+        """Each window that can be taken, at most once; before each of them what is owed, unless that is in other hands."""
+        tried: frozenset[RunId] = frozenset()
+        in_vain = 0
+        while in_vain < AT_MOST_IN_VAIN:
+            attempted = await self._attempt_backfill(declared, "backfill", number=number, tried=tried)
+            if isinstance(attempted, Attempted):
+                in_vain = 0
+                tried |= {attempted.run}
+                noted(attempted, done, failures)
+            elif attempted.live:
+                in_vain += 1
+                before = len(tried)
+                tried = await self._catch_up(declared, done, failures, tried, only_one=True)
+                in_vain = 0 if len(tried) > before else in_vain
+            elif not attempted.writes:
+                return
+
+    async def _attempt_backfill(
+        self, declared: Declaration, trigger: str, *, number: int | None, tried: frozenset[RunId]
+    ) -> Attempted | Idle:
+        """Attempt the next window of a backfill that has a slot free. Raises what the ledger refuses before a claim."""
+        pulse = Pulse(self._store, trigger=trigger)
+        try:
+            async with self._claiming() as claiming:
+                asked = claim_backfill(declared, pulse.claimer, backfill=number, tried=tried)
+                taken: Taken | Idle = await claiming.claim(asked, _claim_of_taken)
+                if isinstance(taken, Idle):
+                    return taken
+                again = partial(claim_once_more, declared, taken.run.id, backfill=taken.backfill)
+                return await self._attempt(claiming, taken, again)
         finally:
             pulse.stop()
 

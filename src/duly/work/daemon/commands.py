@@ -22,6 +22,7 @@ from duly.work.poke import Poke, Report
 
 if TYPE_CHECKING:
     from duly.ledger.register import Declaration
+    from duly.ledger.ripe import Ripe
     from duly.store.protocol import Store
     from duly.work.configuration import JobEntry
 
@@ -47,18 +48,17 @@ class Commands:
     def has(self, scope: str) -> bool:
         return self._declared.scopes is None or scope in self._declared.scopes
 
-    def attempt(self, scope: str, done: Callable[[Future[Attempted | Idle]], None]) -> None:
-        self._pool.submit(self._attempt, for_scope(self._declared, scope, self._declared.scopes)).add_done_callback(
-            done
-        )
+    def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+        self._pool.submit(self._attempt, ripe).add_done_callback(done)
 
-    def _attempt(self, declared: Declaration) -> Attempted | Idle:
+    def _attempt(self, ripe: Ripe) -> Attempted | Idle:
+        declared = for_scope(self._declared, ripe.scope, self._declared.scopes)
         ears = Ears()
         with self._guard:
             self._ears.add(ears)
         try:
             poke = Poke(self._store, declared, self._order, ears, lambda _: None)
-            report = poke.attempt_next()
+            report = poke.attempt_next(of_backfill=ripe.backfill)
             if isinstance(report, Idle):
                 return report
             (run,) = poke.reports

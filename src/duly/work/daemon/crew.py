@@ -19,6 +19,7 @@ from duly.work.job import for_scope
 
 if TYPE_CHECKING:
     from duly.ledger.open import Idle
+    from duly.ledger.ripe import Ripe
     from duly.store.protocol import Store
     from duly.work.aio.job import Job as AsyncJob
     from duly.work.job import Job
@@ -45,8 +46,11 @@ class Hand(Protocol):
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""
 
-    def attempt(self, scope: str, done: Callable[[Future[Attempted | Idle]], None]) -> None:
-        """Attempt the oldest run of a line that can be worked; `done` is called, in any thread, with what came of it."""
+    def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+        """Attempt the oldest run of a line that can be worked, or the next window of its backfill.
+
+        `done` is called, in any thread, with what came of it.
+        """
 
     def end(self) -> None:
         """Tell what is being attempted to end at once, as far as it can be told."""
@@ -83,10 +87,14 @@ class Threads:
     def has(self, scope: str) -> bool:
         return self._job._scopes is None or scope in self._job._scopes
 
-    def attempt(self, scope: str, done: Callable[[Future[Attempted | Idle]], None]) -> None:
-        declared = for_scope(self._job._declared, scope, self._job._scopes)
-        attempt = self._pool.submit(self._job._attempt_next, declared, TRIGGER, as_of=None, tried=frozenset())
-        attempt.add_done_callback(done)
+    def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+        self._pool.submit(self._attempt, ripe).add_done_callback(done)
+
+    def _attempt(self, ripe: Ripe) -> Attempted | Idle:
+        declared = for_scope(self._job._declared, ripe.scope, self._job._scopes)
+        if ripe.backfill:
+            return self._job._attempt_backfill(declared, TRIGGER, number=None, tried=frozenset())
+        return self._job._attempt_next(declared, TRIGGER, as_of=None, tried=frozenset())
 
     def end(self) -> None:
         """A function cannot be ended from outside: its attempt vanishes with the process."""
@@ -108,12 +116,13 @@ class Tasks:
     def has(self, scope: str) -> bool:
         return self._job._scopes is None or scope in self._job._scopes
 
-    def attempt(self, scope: str, done: Callable[[Future[Attempted | Idle]], None]) -> None:
-        declared = for_scope(self._job._declared, scope, self._job._scopes)
-        self._loop.run(self._attempt(declared)).add_done_callback(done)
+    def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+        self._loop.run(self._attempt(ripe)).add_done_callback(done)
 
-    async def _attempt(self, declared: Declaration) -> Attempted | Idle:
-        await self._job._store.open()
+    async def _attempt(self, ripe: Ripe) -> Attempted | Idle:
+        declared = for_scope(self._job._declared, ripe.scope, self._job._scopes)
+        if ripe.backfill:
+            return await self._job._attempt_backfill(declared, TRIGGER, number=None, tried=frozenset())
         return await self._job._attempt_next(declared, TRIGGER, as_of=None, tried=frozenset())
 
     def end(self) -> None:

@@ -163,7 +163,7 @@ class Daemon:
 
     def _give_out(self) -> None:
         while (ripe := self._shares.next()) is not None:
-            self._hands[ripe.job].attempt(ripe.scope, partial(self._came_back, ripe))
+            self._hands[ripe.job].attempt(ripe, partial(self._came_back, ripe))
 
     def _came_back(self, ripe: Ripe, ended: Future[Attempted | Idle]) -> None:
         self._returned.append((ripe, ended))

@@ -1,0 +1,427 @@
+"""`duly backfill`: past windows that a person asks for: `plan`, `start`, `pause`, `resume`, `cancel`, `show` and `list`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from duly.cli import codes
+from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
+from duly.cli.change import add_reason, write_or_try
+from duly.cli.ledgers import open_ledger, open_to_look, shown
+from duly.cli.output import Cell, document, iso, note, show, table, when
+from duly.cli.runs_argument import known_job, scope_of
+from duly.errors import Misuse, WindowInvalid
+from duly.evidence import verdict
+from duly.evidence.backfill import Progress, listed, progress
+from duly.evidence.next import parse_range
+from duly.ledger import backfill_states as backfills
+from duly.ledger.address import known_or_raise
+from duly.ledger.ask import now as ledger_now
+from duly.ledger.backfill import (
+    ALL,
+    COMPLETED,
+    MISSING,
+    NEWEST,
+    OLDEST,
+    OPEN,
+    WHAT,
+    Asked,
+    Plan,
+    Started,
+    cancel_backfill,
+    pause_backfill,
+    plan,
+    resume_backfill,
+    start,
+)
+from duly.ledger.register import scheduled
+from duly.ledger.resolve import Word
+from duly.schedule.keys import nominal_text
+from duly.work.identity import actor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from duly.cli.output import Json
+    from duly.ledger.ask import Operation
+    from duly.ledger.backfill import Backfill
+    from duly.ledger.records import Known
+
+HELP = "past windows on request: plan and start JOB RANGE; pause, resume, cancel, show ID; list"
+EXAMPLE = (
+    "duly backfill plan close-day 2026-01-01..2026-02-01\n"
+    "  duly backfill start close-day 2026-01-01..2026-02-01 --concurrency 4 --reason 'the feed was wrong'\n"
+    "  duly exec close-day --backfill -- ./close.sh --day {date}"
+)
+
+STOP_AFTER = 3  # a command that fails is not to fail for a year of windows
+_BAR = 20
+
+_COLOURS = {
+    backfills.ACTIVE: ("▶", verdict.RUNNING),
+    backfills.PAUSED: ("○", verdict.DUE),
+    backfills.STOPPED: ("✗", verdict.FAILED),
+    backfills.CANCELLED: ("»", verdict.SKIPPED),
+    backfills.DONE: ("✓", verdict.COMPLETE),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(
+        dest="verb", metavar="plan | start | pause | resume | cancel | show | list", required=True
+    )
+    planning = verbs.add_parser("plan", help="what would be done; changes nothing", description="what would be done")
+    _add_asked(planning)
+    starting = verbs.add_parser("start", help="owe the windows from now on", description="owe past windows from now on")
+    _add_asked(starting)
+    add_reason(starting)
+    starting.add_argument(
+        "--expect", type=int, metavar="N", help="how many windows you expect; with completed, required"
+    )
+    starting.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+    for verb, means in _VERBS.items():
+        changing = verbs.add_parser(verb, help=means, description=means)
+        changing.add_argument("id", type=count_from_1, metavar="ID")
+        add_reason(changing)
+        changing.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+    showing = verbs.add_parser("show", help="how far one is", description="how far a backfill is")
+    showing.add_argument("id", type=count_from_1, metavar="ID")
+    listing = verbs.add_parser("list", help="the backfills of the ledger, newest first", description="the backfills")
+    listing.add_argument("job", metavar="JOB", nargs="?", help="only this job")
+    listing.add_argument("-n", type=count_from_1, default=20, metavar="N", help="how many (default: 20)")
+    for each in verbs.choices.values():
+        if each is listing:
+            add_scope(each)
+        add_format(each)
+        add_ledger(each)
+
+
+def _add_asked(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB")
+    parser.add_argument("range", metavar="RANGE", help="half-open: 2026-01-01..2026-02-01, 2026-01.., -30d..")
+    parser.add_argument(
+        "--what",
+        default=MISSING,
+        metavar="KINDS",
+        help="missing (default), failed, skipped, completed, with commas; all: missing, failed and completed",
+    )
+    parser.add_argument("--order", choices=(OLDEST, NEWEST), default=OLDEST, help="which first (default: oldest)")
+    parser.add_argument("--concurrency", type=count_from_1, default=1, metavar="N", help="how many at a time (1)")
+    parser.add_argument(
+        "--stop-after",
+        type=int,
+        default=STOP_AFTER,
+        metavar="N",
+        help=f"stop when so many of its windows need a person (default: {STOP_AFTER}; 0: never)",
+    )
+    add_scope(parser)
+
+
+_VERBS = {
+    "pause": "start nothing more of it until it is resumed; what is running goes on",
+    "resume": "go on with one that is paused or has stopped",
+    "cancel": "end it for good; what is running ends as it ends",
+}
+_CHANGES: dict[str, Callable[[int, Word], Operation[Backfill]]] = {
+    "pause": pause_backfill,
+    "resume": resume_backfill,
+    "cancel": cancel_backfill,
+}
+_THEN = {
+    "pause": "what is running goes on; nothing else of it is started",
+    "resume": "`duly exec JOB --backfill` works it, and so does every worker of the job",
+    "cancel": "what is running ends as it ends; nothing else of it is started",
+}
+
+
+def run(args: argparse.Namespace) -> int:
+    match args.verb:
+        case "plan":
+            return _plan(args)
+        case "start":
+            return _start(args)
+        case "show":
+            return _show(args)
+        case "list":
+            return _list(args)
+    return _change(args)
+
+
+# -- plan and start ------------------------------------------------------------------------------------------------------
+
+
+async def _asked(args: argparse.Namespace) -> tuple[str, Asked]:
+    """The scope and the range that were typed, as the job's schedule reads them."""
+    scope = await scope_of(args.job, args.scope)
+    schedule, _, _ = scheduled(await known_or_raise(args.job, scope))
+    wanted = parse_range(args.range, schedule.zone, await ledger_now())
+    if wanted.begin is None:
+        raise WindowInvalid(f"range: {args.range!r} has no beginning; write where to begin, as 2026-01-01..2026-02-01")
+    what = [kind for word in args.what.split(",") for kind in (ALL if word.strip() == "all" else (word.strip(),))]
+    ordered = tuple(kind for kind in WHAT if kind in what) + tuple(kind for kind in what if kind not in WHAT)
+    return scope, Asked(
+        args.range,
+        2 * wanted.begin,
+        None if wanted.end is None else 2 * wanted.end,
+        ordered,
+        args.order,
+        args.concurrency,
+        args.stop_after or None,
+    )
+
+
+async def _planned(args: argparse.Namespace) -> Plan:
+    scope, asked = await _asked(args)
+    return await plan(args.job, scope, asked)
+
+
+def _plan(args: argparse.Namespace) -> int:
+    store = open_to_look(args.ledger)
+    planned, now = store.read(_planned(args)), store.now()
+    if args.format == "table":
+        print(_plan_in_words(planned, args, now))
+    else:
+        print(document("duly.backfill_plan.v1", _plan_as_json(planned)))
+    if planned.to_do:
+        note(f"nothing was changed; `{_start_line(args, planned)}` starts it")
+    return codes.DONE
+
+
+def _start_line(args: argparse.Namespace, planned: Plan) -> str:
+    """The command that starts what was planned, as a person would type it."""
+    from shlex import join
+
+    given = ["--scope", args.scope] if args.scope else []
+    for flag, default in (("what", MISSING), ("order", OLDEST), ("concurrency", 1), ("stop_after", STOP_AFTER)):
+        if (value := getattr(args, flag)) != default:
+            given += [f"--{flag.replace('_', '-')}", str(value)]
+    ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
+    expect = ["--expect", str(planned.to_do)]
+    return join(["duly", "backfill", "start", args.job, args.range, *given, *ledger, *expect, "--reason", "why"])
+
+
+def _start(args: argparse.Namespace) -> int:
+    word = _word(args, [args.job, args.range])
+    store = open_ledger(args.ledger)
+
+    async def started() -> Started:
+        scope, asked = await _asked(args)
+        return await start(args.job, scope, asked, word, expect=args.expect)
+
+    try:
+        found = write_or_try(store, started(), dry_run=args.dry_run)
+    except Misuse as e:
+        if str(e).startswith("expect:") and e.next_step is None:
+            e.next_step = _start_line(args, store.read(_planned(args)))
+        raise
+    if args.format == "table":
+        print(_plan_in_words(found.plan, args, store.now()))
+    else:
+        fields = {"id": found.backfill.id, "dry_run": args.dry_run, **_plan_as_json(found.plan)}
+        print(document("duly.backfill_started.v1", fields))
+    if args.dry_run:
+        note("nothing was changed: this was a dry run")
+    else:
+        note(f"backfill {found.backfill.id} is active; `duly exec {args.job} --backfill -- COMMAND` works it")
+    return codes.DONE
+
+
+def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
+    known, asked = planned.known, planned.asked
+    if planned.first is None or planned.last is None:
+        return f"{_name(known)}: no window of {asked.text} has come due" + _future(planned)
+    zone = known.version.zone if known.version is not None else "UTC"
+    first, last = (_window(known, occurrence.nominal) for occurrence in (planned.first, planned.last))
+    bounds = " to ".join(when(at, zone, time=args.time, now=now) for at in (planned.first.start, planned.last.end))
+    said = [f"{_name(known)} [{zone}]  {first} to {last}  ({bounds})"]
+    rows: list[list[str | Cell]] = [
+        [f"  {number}", kind, "to do" if (MISSING if kind == OPEN else kind) in asked.what else ""]
+        for kind, number in planned.counts.items()
+        if number
+    ]
+    said.append(table(rows))
+    at_a_time = "one at a time" if planned.at_a_time == 1 else f"{planned.at_a_time} at a time"
+    stops = "" if asked.stop_after is None else f"; it stops when {asked.stop_after} of them need a person"
+    said.append(f"{planned.to_do} to be worked, the {asked.direction} first, {at_a_time}{stops}{_future(planned)}")
+    if planned.at_a_time < asked.concurrency:
+        why = "runs of this job may not overlap" if not known.job.overlap else "this job is ordered"
+        said.append(f"{why}: so they are worked one at a time, whatever the concurrency")
+    if COMPLETED in asked.what and planned.counts[COMPLETED]:
+        said.append(f"{planned.counts[COMPLETED]} are complete and are done again, as new revisions")
+    return "\n".join(said)
+
+
+def _future(planned: Plan) -> str:
+    return f"; {planned.future} are not due yet and are left out" if planned.future else ""
+
+
+def _plan_as_json(planned: Plan) -> dict[str, Json]:
+    known, asked = planned.known, planned.asked
+    counts: dict[str, Json] = dict(planned.counts)
+    what: list[Json] = list(asked.what)
+    first, last = planned.first, planned.last
+    return {
+        "job": known.job.name,
+        "scope": "" if known.line is None else known.line.scope,
+        "range": asked.text,
+        "first": None if first is None else _window(known, first.nominal),
+        "last": None if last is None else _window(known, last.nominal),
+        "start": iso(None if first is None else first.start),
+        "end": iso(None if last is None else last.end),
+        "counts": counts,
+        "to_do": planned.to_do,
+        "not_due": planned.future,
+        "what": what,
+        "order": asked.direction,
+        "concurrency": asked.concurrency,
+        "at_a_time": planned.at_a_time,
+        "stop_after": asked.stop_after,
+    }
+
+
+def _window(known: Known, nominal: int) -> str:
+    assert known.series is not None
+    return nominal_text(known.series.grain, nominal, known.series.zone)
+
+
+def _name(known: Known) -> str:
+    scope = "" if known.line is None else known.line.scope
+    return f"{scope}/{known.job.name}" if scope else known.job.name
+
+
+def _word(args: argparse.Namespace, words: list[str]) -> Word:
+    if not (args.reason or "").strip():
+        from shlex import join
+
+        raise Misuse(
+            f"backfill {args.verb}: say why with --reason; it is kept in the ledger",
+            next_step=join(["duly", "backfill", args.verb, *words, "--reason", "the feed was wrong"]),
+        )
+    return Word(actor(), args.reason.strip())
+
+
+# -- pause, resume, cancel -----------------------------------------------------------------------------------------------
+
+
+def _change(args: argparse.Namespace) -> int:
+    word = _word(args, [str(args.id)])
+    store = open_ledger(args.ledger)
+
+    async def changed() -> Progress:
+        await _CHANGES[args.verb](args.id, word)
+        return await progress(args.id)
+
+    found = write_or_try(store, changed(), dry_run=args.dry_run)
+    if args.format == "table":
+        print(_in_words(found, args))
+    else:
+        print(document("duly.backfill.v1", {"dry_run": args.dry_run, **_as_json(found)}))
+    note("nothing was changed: this was a dry run" if args.dry_run else _THEN[args.verb])
+    return codes.DONE
+
+
+# -- show and list -------------------------------------------------------------------------------------------------------
+
+
+def _show(args: argparse.Namespace) -> int:
+    found = open_to_look(args.ledger).read(progress(args.id))
+    if args.format == "table":
+        print(_in_words(found, args))
+    elif args.format == "json":
+        print(document("duly.backfill.v1", _as_json(found)))
+    else:
+        show(args, "duly.backfill.v1", {}, "backfills", [{"key": str(args.id), **_as_json(found)}], str)
+    return codes.DONE
+
+
+def _list(args: argparse.Namespace) -> int:
+    store = open_to_look(args.ledger)
+    if args.job is not None:
+        args.job = store.read(known_job(args.job, args.scope))
+    found = store.read(listed(args.job, args.scope, args.n))
+    records: list[dict[str, Json]] = [{"key": str(each.backfill.id), **_as_json(each)} for each in found]
+    show(args, "duly.backfills.v1", {}, "backfills", records, lambda: table([_row(each) for each in found]))
+    return codes.DONE
+
+
+def _state(found: Progress) -> Cell:
+    glyph, word = _COLOURS[found.backfill.state]
+    return Cell(f"{glyph} {found.backfill.state}", word)
+
+
+def _row(found: Progress) -> list[str | Cell]:
+    mine = found.backfill
+    return [str(mine.id), _state(found), _name(found.known), mine.asked, mine.what, numbers(found), mine.reason]
+
+
+def _in_words(found: Progress, args: argparse.Namespace) -> str:
+    mine, now = found.backfill, found.as_of
+    zone = found.known.version.zone if found.known.version is not None else "UTC"
+
+    def at(instant: int) -> str:
+        return when(instant, zone, time=args.time, now=now)
+
+    rows: list[list[str | Cell]] = [
+        [f"backfill {mine.id}", _state(found), _name(found.known), mine.asked],
+        ["asked for", f"{at(mine.asked_at)} by {mine.by}: {mine.reason}"],
+        ["windows", f"{mine.what}, the {mine.direction} first, from {at(mine.since)} to {at(mine.until)}"],
+        ["at a time", str(found.at_a_time)],
+    ]
+    if mine.stop_after is not None:
+        rows.append(["stops after", f"{mine.stop_after} that need a person"])
+    if (mine.said_by, mine.said) != (mine.by, mine.reason):
+        rows.append([mine.state, f"by {mine.said_by}: {mine.said}"])
+    drawn = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return "\n".join([table(rows), bar(found) if drawn else numbers(found)])
+
+
+def bar(found: Progress) -> str:
+    """As `[#####.....] 212/365  4 running  1 failed`. Pure."""
+    filled = _BAR * found.done // found.total if found.total else _BAR
+    return f"[{'#' * filled}{'.' * (_BAR - filled)}] {numbers(found)}"
+
+
+def numbers(found: Progress) -> str:
+    """As `212/365  4 running  1 failed`. Pure."""
+    others = {
+        "running": found.running,
+        "failed": found.failed,
+        "unknown": found.unknown,
+        "to be tried again": found.waiting,
+    }
+    said = [f"{number} {word}" for word, number in others.items() if number]
+    return "  ".join([f"{found.done}/{found.total}", *said])
+
+
+def _as_json(found: Progress) -> dict[str, Json]:
+    mine = found.backfill
+    what: list[Json] = list(mine.wanted)
+    return {
+        "id": mine.id,
+        "job": found.owner.job,
+        "scope": found.owner.scope,
+        "range": mine.asked,
+        "start": iso(mine.since),
+        "end": iso(mine.until),
+        "what": what,
+        "order": mine.direction,
+        "concurrency": mine.concurrency,
+        "at_a_time": found.at_a_time,
+        "stop_after": mine.stop_after,
+        "state": mine.state,
+        "asked_at": iso(mine.asked_at),
+        "by": mine.by,
+        "reason": mine.reason,
+        "state_by": mine.said_by,
+        "state_reason": mine.said,
+        "windows": found.total,
+        "done": found.done,
+        "running": found.running,
+        "failed": found.failed,
+        "unknown": found.unknown,
+        "waiting": found.waiting,
+        "left": found.left,
+    }

@@ -1,0 +1,102 @@
+"""Backfills as they stand: what has become of their windows is read from the runs, for nothing counts them on the way."""
+
+from __future__ import annotations
+
+from duly.ledger import backfill_states as backfills
+from duly.ledger import states
+from duly.ledger.address import known_or_raise
+from duly.ledger.ask import Statement, every, now
+from duly.ledger.backfill import COLUMNS, Backfill, Owner, find_backfill, look_at, owner_of, windows_left
+from duly.ledger.backfill_claim import UNSETTLED_OF_BACKFILL
+from duly.ledger.records import Known, Run
+from duly.ledger.spells import spells_of
+from duly.records import record
+
+COUNTS = Statement(
+    "counts_of_backfill",
+    """
+select r.state, case when r.retry_at is null then 0 else 1 end, count(*)
+  from duly_backfill_run m
+  join duly_run r on r.series = m.series and r.nominal = m.nominal and r.revision = m.revision
+ where m.series = :series and m.nominal >= :first and m.nominal < :beyond and m.backfill = :backfill
+ group by 1, 2
+""",
+)
+
+BACKFILLS = Statement(
+    "backfills",
+    f"""
+select {COLUMNS}
+  from duly_backfill f
+  join duly_series s on s.id = f.series
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+ where (cast(:name as text) is null or j.name = :name) and (cast(:scope as text) is null or l.scope = :scope)
+ order by f.id desc
+ limit :limit
+""",
+)
+
+
+@record
+class Progress:
+    """A backfill with the number of its windows by what has become of them. `left` are not begun."""
+
+    as_of: int
+    backfill: Backfill
+    owner: Owner
+    known: Known
+    done: int
+    running: int
+    failed: int
+    unknown: int
+    waiting: int  # given back, or to be tried again
+    left: int
+
+    @property
+    def total(self) -> int:
+        return self.done + self.running + self.failed + self.unknown + self.waiting + self.left
+
+    @property
+    def at_a_time(self) -> int:
+        """How many of it run at once at most."""
+        job = self.known.job
+        return self.backfill.concurrency if job.overlap and not job.ordered else 1
+
+
+async def progress(number: int) -> Progress:
+    """How far a backfill is. Raises `UnknownBackfill`."""
+    mine, owner = await find_backfill(number), await owner_of(number)
+    known = await known_or_raise(owner.job, owner.scope)
+    bounds = {"series": mine.series, "first": mine.first, "beyond": mine.beyond, "backfill": mine.id}
+    counts = {"waiting": 0} | dict.fromkeys((*states.UNSETTLED, *states.SETTLED), 0)
+    for state, is_retried, many in await every(COUNTS, lambda *row: row, **bounds):
+        counts["waiting" if state == states.OPEN or is_retried else state] += many
+    return Progress(
+        await now(),
+        mine,
+        owner,
+        known,
+        done=sum(counts[state] for state in states.SETTLED),
+        running=counts[states.RUNNING],
+        failed=counts[states.FAILED],
+        unknown=counts[states.UNKNOWN],
+        waiting=counts["waiting"],
+        left=await _left(mine, known),
+    )
+
+
+async def _left(mine: Backfill, known: Known) -> int:
+    """The windows that it has still to come to, as things stand."""
+    if mine.state not in backfills.LIVE or known.series is None or known.series.id != mine.series:
+        return 0
+    begun = {run.nominal for run in await every(UNSETTLED_OF_BACKFILL, Run, series=mine.series, backfill=mine.id)}
+    sights = await look_at(mine.series, mine.first, mine.beyond)
+    ahead = (o for o in windows_left(mine, await spells_of(known)) if o.nominal not in begun)
+    return sum(sights.wanted(occurrence, mine.wanted, mine.asked_at) is not None for occurrence in ahead)
+
+
+async def listed(name: str | None, scope: str | None, limit: int) -> list[Progress]:
+    """The backfills of the ledger, of a job or of a line, the newest first."""
+    found = await every(BACKFILLS, Backfill, name=name, scope=scope, limit=limit)
+    return [await progress(each.id) for each in found]
