@@ -125,7 +125,7 @@ class Line:
 LINE_COLUMNS = """l.id, l.scope, l.starts, l.ends, l.undeclared_at, l.opened_until, l.next_due,
        l.holder_series, l.holder_nominal, l.holder_revision, l.paused_at, l.paused_until, l.paused_by, l.paused_why,
        l.live_claims"""
-LINE_WIDTH = 14
+LINE_WIDTH = 15
 
 
 @record
