@@ -89,7 +89,7 @@ def _crew(
     plain = [ledger for ledger in ledgers if isinstance(ledger, Ledger)]
     store = plain[0]._store if plain and flag is None and not entries else open_or_make_ledger(flag)
     pool = stack.enter_context(ThreadPoolExecutor(limits.places, thread_name_prefix="duly-work"))
-    hands: list[Hand] = [Threads(job, pool, store) for ledger in plain for job in ledger.jobs.values()]
+    hands: list[Hand] = [Threads(job, pool) for ledger in plain for job in ledger.jobs.values()]
     hands += [Commands(entry, pool, store, os.environ) for entry in entries]
     others = [ledger for ledger in ledgers if not isinstance(ledger, Ledger)]
     if others:
@@ -97,7 +97,7 @@ def _crew(
         stack.callback(lambda: loop.close(*(ledger.close for ledger in others)))
         for ledger in others:
             loop.run(ledger._store.open()).result()
-            hands += [Tasks(job, loop, store) for job in ledger.jobs.values()]
+            hands += [Tasks(job, loop) for job in ledger.jobs.values()]
     for ledger_id in {ledger._store.ledger_id for ledger in ledgers}:
         if ledger_id != store.ledger_id:
             raise WrongLedger(f"the daemon works one ledger, {store.path}; another one was named beside it")

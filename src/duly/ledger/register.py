@@ -431,6 +431,12 @@ def _is_new_label(declared: Declaration, in_force: Version) -> bool:
     return declared.version not in ("", in_force.label)
 
 
+async def is_declared(declared: Declaration) -> bool | Refused | Misuse:
+    """Whether the ledger holds all of a declaration already, or why it cannot stand. Looks only."""
+    known = await find(declared.job, declared.scope)
+    return await refused(known, declared) or is_complete(known, declared)
+
+
 async def declare_job(declared: Declaration) -> Known | Refused | Misuse:
     """As `declare`, of the job alone: its scope is not put on the roster by it."""
     known = await find(declared.job, declared.scope)

@@ -21,7 +21,7 @@ from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
-from duly.ledger.register import Declaration
+from duly.ledger.register import Declaration, declare, is_declared
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
 from duly.records import replace
@@ -216,11 +216,11 @@ class Job(Generic[Tx]):
                     raise taken
                 if isinstance(taken, Idle):
                     return taken
-                return self._attempt(claiming, taken, partial(claim_again, declared, taken.run.id))
+                return self._attempted(claiming, taken, partial(claim_again, declared, taken.run.id))
         finally:
             pulse.stop()
 
-    def _attempt(self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]) -> Attempted:
+    def _attempted(self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]) -> Attempted:
         outcome: Completed | Exception
         try:
             outcome = self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
@@ -286,9 +286,34 @@ class Job(Generic[Tx]):
                 if isinstance(taken, Idle):
                     return taken
                 again = partial(claim_once_more, declared, taken.run.id, backfill=taken.backfill)
-                return self._attempt(claiming, taken, again)
+                return self._attempted(claiming, taken, again)
         finally:
             pulse.stop()
+
+    # -- for whoever pokes line by line, as a daemon does ----------------------------------------------------------------
+
+    def lines(self) -> list[str]:
+        """The scopes of the job of which anything may be owed. Those that code declares are put on the roster first, and
+        each is made known to the ledger. Raises what it refuses.
+        """
+        self._enrol()
+        scopes = self._scopes_to_work(None)
+        for scope in scopes:
+            declared = for_scope(self._declared, scope, self._scopes)
+            if not raise_if_refused(self._store.read(is_declared(declared))):
+                raise_if_refused(self._store.write(declare(declared)))
+        return scopes
+
+    def has(self, scope: str) -> bool:
+        """Whether a line of that scope is the job's, as it is declared here."""
+        return self._scopes is None or scope in self._scopes
+
+    def attempt(self, scope: str, trigger: str, *, of_backfill: bool = False) -> Attempted | Idle:
+        """Attempt the oldest run of a line that is owed and can be worked, or the next window of its backfill, once."""
+        declared = for_scope(self._declared, scope, self._scopes)
+        if of_backfill:
+            return self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
+        return self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
 
     def _claiming(self) -> Claiming:
         # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.

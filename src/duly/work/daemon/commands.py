@@ -12,16 +12,18 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from duly.ledger import states
+from duly.ledger.address import scopes_to_work
 from duly.ledger.open import Idle
+from duly.ledger.register import declare, is_declared
 from duly.records import replace
 from duly.work.answers import Attempted, Completed
+from duly.work.attempt import raise_if_refused
 from duly.work.daemon.bell import Bell
-from duly.work.daemon.crew import TRIGGER, CommandFailed, NotBegun, lines_of
+from duly.work.daemon.crew import TRIGGER, CommandFailed, NotBegun
 from duly.work.job import for_scope
 from duly.work.poke import Poke, Report
 
 if TYPE_CHECKING:
-    from duly.ledger.register import Declaration
     from duly.ledger.ripe import Ripe
     from duly.store.protocol import Store
     from duly.work.configuration import JobEntry
@@ -42,8 +44,13 @@ class Commands:
         self._ears: set[Ears] = set()
         self._guard = threading.Lock()
 
-    def lines(self) -> list[Declaration]:
-        return lines_of(self._store, self._declared, self._declared.scopes)
+    def lines(self) -> list[str]:
+        scopes = list(self._declared.scopes or self._store.read(scopes_to_work(self.name)))
+        for scope in scopes:
+            declared = for_scope(self._declared, scope, self._declared.scopes)
+            if not raise_if_refused(self._store.read(is_declared(declared))):
+                raise_if_refused(self._store.write(declare(declared)))
+        return scopes
 
     def has(self, scope: str) -> bool:
         return self._declared.scopes is None or scope in self._declared.scopes

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from duly.errors import Misuse, Refused
-from duly.ledger.address import scopes_to_work
-from duly.ledger.register import Declaration, declare
 from duly.work.answers import Attempted, Completed
-from duly.work.job import for_scope
 
 if TYPE_CHECKING:
     from duly.ledger.open import Idle
     from duly.ledger.ripe import Ripe
-    from duly.store.protocol import Store
     from duly.work.aio.job import Job as AsyncJob
     from duly.work.job import Job
+
+T = TypeVar("T")
 
 TRIGGER = "daemon"
 
@@ -40,8 +38,8 @@ class Hand(Protocol):
 
     name: str
 
-    def lines(self) -> list[Declaration]:
-        """The lines of the job, as they are declared, with the scopes that code declares put on the roster."""
+    def lines(self) -> list[str]:
+        """The scopes of the job of which anything may be owed, made known to the ledger. Raises what it refuses."""
 
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""
@@ -56,74 +54,45 @@ class Hand(Protocol):
         """Tell what is being attempted to end at once, as far as it can be told."""
 
 
-def lines_of(store: Store, declared: Declaration, closed: tuple[str, ...] | None) -> list[Declaration]:
-    """The declarations of a job, one a line: of its own roster, of the ledger's, or the one without a scope."""
-    roster = list(closed) if closed is not None else store.read(scopes_to_work(declared.job))
-    return [for_scope(declared, scope, closed) for scope in roster]
-
-
-def register(store: Store, lines: list[Declaration]) -> Refused | Misuse | None:
-    """Make a job's lines known to the ledger, so that their windows are owed; why that is refused, if it is."""
-    for declared in lines:
-        answer = store.write(declare(declared))
-        if isinstance(answer, (Refused, Misuse)):
-            return answer
-    return None
-
-
 class Threads:
-    """Works jobs that are plain functions, each attempt in a thread."""
+    """Works a job that is a plain function, each attempt in a thread."""
 
-    def __init__(self, job: Job[Any], pool: ThreadPoolExecutor, store: Store) -> None:
+    def __init__(self, job: Job[Any], pool: ThreadPoolExecutor) -> None:
         self.name = job.name
         self._job = job
         self._pool = pool
-        self._store = store
 
-    def lines(self) -> list[Declaration]:
-        self._job._enrol()
-        return lines_of(self._store, self._job._declared, self._job._scopes)
+    def lines(self) -> list[str]:
+        return self._job.lines()
 
     def has(self, scope: str) -> bool:
-        return self._job._scopes is None or scope in self._job._scopes
+        return self._job.has(scope)
 
     def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
-        self._pool.submit(self._attempt, ripe).add_done_callback(done)
-
-    def _attempt(self, ripe: Ripe) -> Attempted | Idle:
-        declared = for_scope(self._job._declared, ripe.scope, self._job._scopes)
-        if ripe.backfill:
-            return self._job._attempt_backfill(declared, TRIGGER, number=None, tried=frozenset())
-        return self._job._attempt_next(declared, TRIGGER, as_of=None, tried=frozenset())
+        attempt = partial(self._job.attempt, ripe.scope, TRIGGER, of_backfill=ripe.backfill)
+        self._pool.submit(attempt).add_done_callback(done)
 
     def end(self) -> None:
         """A function cannot be ended from outside: its attempt vanishes with the process."""
 
 
 class Tasks:
-    """Works async jobs, each attempt as a task of one event loop."""
+    """Works an async job, each attempt as a task of one event loop."""
 
-    def __init__(self, job: AsyncJob[Any], loop: Loop, store: Store) -> None:
+    def __init__(self, job: AsyncJob[Any], loop: Loop) -> None:
         self.name = job.name
         self._job = job
         self._loop = loop
-        self._store = store
 
-    def lines(self) -> list[Declaration]:
-        self._loop.run(self._job._enrol()).result()
-        return lines_of(self._store, self._job._declared, self._job._scopes)
+    def lines(self) -> list[str]:
+        return self._loop.run(self._job.lines()).result()
 
     def has(self, scope: str) -> bool:
-        return self._job._scopes is None or scope in self._job._scopes
+        return self._job.has(scope)
 
     def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
-        self._loop.run(self._attempt(ripe)).add_done_callback(done)
-
-    async def _attempt(self, ripe: Ripe) -> Attempted | Idle:
-        declared = for_scope(self._job._declared, ripe.scope, self._job._scopes)
-        if ripe.backfill:
-            return await self._job._attempt_backfill(declared, TRIGGER, number=None, tried=frozenset())
-        return await self._job._attempt_next(declared, TRIGGER, as_of=None, tried=frozenset())
+        attempt = self._job.attempt(ripe.scope, TRIGGER, of_backfill=ripe.backfill)
+        self._loop.run(attempt).add_done_callback(done)
 
     def end(self) -> None:
         self._loop.cancel_all()
@@ -137,7 +106,7 @@ class Loop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="duly-loop", daemon=True)
         self._thread.start()
 
-    def run(self, coroutine: Any) -> Future[Any]:
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine in the loop."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 

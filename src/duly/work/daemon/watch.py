@@ -22,7 +22,7 @@ from duly.records import record
 from duly.times import SECOND
 from duly.work.answers import Attempted
 from duly.work.daemon.bell import Bell
-from duly.work.daemon.crew import Hand, NotBegun, register, words_of
+from duly.work.daemon.crew import Hand, NotBegun, words_of
 from duly.work.daemon.shares import Line, Shares, line_of
 from duly.work.waiting import LOOK_SECONDS
 
@@ -110,20 +110,18 @@ class Daemon:
         """Make jobs known to the ledger. Those that it does not take as they are declared are left out, and said."""
         for hand in hands:
             try:
-                refusal: DulyError | None = register(self._store, hand.lines())
+                hand.lines()
             except DulyError as e:
-                refusal = e
-            if refusal is None:
-                self._refused.pop(hand.name, None)
-            else:
                 if hand.name not in self._refused:
-                    self._tell(f"{hand.name} is not worked: {refusal}")
+                    self._tell(f"{hand.name} is not worked: {e}")
                 self._refused[hand.name] = hand
+            else:
+                self._refused.pop(hand.name, None)
 
     def _every_line(self) -> list[Ripe]:
         served = [hand for hand in self._hands.values() if hand.name not in self._refused]
         try:
-            return _mixed([Ripe(hand.name, line.scope, 0, 1, 0) for hand in served for line in hand.lines()])
+            return _mixed([Ripe(hand.name, scope, 0, 1, 0) for hand in served for scope in hand.lines()])
         except DulyError:  # the ledger is away: the next look says so
             return []
 
