@@ -176,6 +176,16 @@ def test_exec_refuses_a_backfill_of_another_job_and_one_beside_a_window(story: S
     assert (both.code, "--backfill works the windows" in both.talk) == (64, True)
 
 
+def test_a_former_name_of_the_job_is_understood(story: Story) -> None:
+    assert story.duly("jobs", "rename", "close-day", "end-of-day", "--reason", "as the bank calls it").code == 0
+
+    said = story.duly("backfill", "start", "close-day", RANGE, *WHY)
+
+    assert said.code == 0
+    assert "close-day is named end-of-day now" in said.talk
+    assert "`duly exec end-of-day --backfill" in said.talk
+
+
 def test_each_scope_has_backfills_of_its_own(story: Story) -> None:
     for scope in ("acme", "globex"):
         story.complete("close-day", scope=scope)

@@ -541,7 +541,7 @@ async def _ask() -> object:
 
 
 asks = says(lambda given: _ask())
-cancels = says(lambda given: cancel_backfill(1, WORD))
+cancels_backfill = says(lambda given: cancel_backfill(1, WORD))
 holds_up = says(lambda given: pause_backfill(1, WORD))
 renews = says(lambda claim: renew(claim))
 fails_to_retry = says(
@@ -727,8 +727,8 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("backfill-complete", asked_for_and_held, (completes, works_backfill)),
     ("backfill-renew", asked_for_and_lapsed, (renews, works_backfill)),
     ("backfill-renew-unknown", asked_for_and_unknown, (renews, works_backfill)),
-    ("backfill-cancel", asked_for, (works_backfill, cancels)),
-    ("backfill-cancel-given-back", asked_for_and_given_back, (works_backfill, cancels)),
+    ("backfill-cancel", asked_for, (works_backfill, cancels_backfill)),
+    ("backfill-cancel-given-back", asked_for_and_given_back, (works_backfill, cancels_backfill)),
     ("backfill-pause", asked_for_and_given_back, (works_backfill, holds_up)),
     ("backfill-forget", asked_for, (works_backfill, forgets)),
     ("backfill-poke", asked_for_and_lapsed, (works_backfill, pokes())),
@@ -810,6 +810,9 @@ _CROWDS: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("three-reopen", lost, (reopens, completes, works())),
     ("three-zone", three_owed, (edits_to(BERLIN), pokes(), works("2026-10-06"))),
     ("three-zones", held, (edits_to(BERLIN), completes, edits_to(NEW_YORK))),
+    ("three-backfill", asked_for, (works_backfill, takes_of_backfill, works(DAY_BEFORE))),
+    ("three-backfill-lapsed", asked_for_and_lapsed, (works_backfill, completes, cancels_backfill)),
+    ("three-backfill-forget", asked_for_and_given_back, (works_backfill, forgets, works(DAY_BEFORE))),
 )
 
 

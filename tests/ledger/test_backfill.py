@@ -28,6 +28,7 @@ from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import AlreadyCompleted, Busy, Claim
 from duly.ledger.register import find
+from duly.ledger.ripe import outlook
 from duly.schedule.calendar import make_calendar
 from duly.schedule.spec import cron, daily, hourly
 from duly.times import DAY, HOUR, MINUTE, SECOND, parse_instant
@@ -82,6 +83,15 @@ def test_windows_of_the_future_are_left_out_and_said(book: Book) -> None:
 
     assert plan.to_do == 4  # the 5th is complete, the 6th goes on
     assert plan.future == 5
+
+
+def test_what_comes_due_after_its_line_ended_is_left_out(book: Book) -> None:
+    caught_up(book)
+    book.amend("update duly_line set ends = ?", parse_instant("2026-10-04T00:00:00Z"))
+
+    plan = book.plan("2026-10-01", "2026-10-06")
+
+    assert (plan.to_do, plan.future) == (2, 3)
 
 
 def test_without_an_end_it_goes_up_to_now(book: Book) -> None:
@@ -480,6 +490,18 @@ def test_what_a_backfill_owes_is_none_of_the_policys(book: Book, policy: str) ->
     else:
         assert book.work_all() == []
         assert book.state(taken.claim.run) == "skipped"
+
+
+def test_what_a_backfill_owes_is_no_backlog_of_its_line(book: Book) -> None:
+    """Who looks for something to poke is sent to the backfill, and finds nothing that a poke would work."""
+    caught_up(book)
+    book.backfill(FIRST, BEYOND)
+    book.release(book.take_of_backfill().claim)
+
+    looked = book.store.read(outlook())
+
+    assert [(each.backfill, each.job) for each in looked.ripe] == [(True, "export")]
+    assert idle(book.poke()).standing is None
 
 
 def test_while_the_job_is_paused_its_backfills_are(book: Book) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -164,7 +164,8 @@ class Cluster:
         def none_left() -> bool:
             left = list(self._hosts._left_behind())
             for pid in left:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it ended by itself
+                    os.kill(pid, signal.SIGKILL)
             return not left
 
         until(none_left, "every process is gone")

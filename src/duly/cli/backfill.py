@@ -10,7 +10,7 @@ from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.ledgers import open_ledger, open_to_look, shown
 from duly.cli.output import Cell, document, iso, note, show, table, when
-from duly.cli.runs_argument import known_job, scope_of
+from duly.cli.runs_argument import job_meant, known_job, scope_of
 from duly.errors import Misuse, WindowInvalid
 from duly.evidence import verdict
 from duly.evidence.backfill import Progress, listed, progress
@@ -155,6 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _asked(args: argparse.Namespace) -> tuple[str, Asked]:
     """The scope and the range that were typed, as the job's schedule reads them."""
+    args.job = await job_meant(args.job)
     scope = await scope_of(args.job, args.scope)
     schedule, _, _ = scheduled(await known_or_raise(args.job, scope))
     wanted = parse_range(args.range, schedule.zone, await ledger_now())

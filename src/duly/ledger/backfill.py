@@ -362,7 +362,8 @@ async def plan(name: str, scope: str, asked: Asked) -> Plan:
     assert known.series is not None
     if known.job.ordered and asked.direction == NEWEST:
         raise Misuse(f"order: {name} is ordered: a run waits until the one before it is settled, so oldest first")
-    instant = await now()
+    assert known.line is not None
+    instant = known.line.owed_by(await now())
     windows, future = _split(in_order(spells, _before(asked.first), asked.first, asked.beyond), asked, instant)
     below = [o for o in windows if o.nominal < known.series.horizon]
     if below:
