@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -224,22 +223,15 @@ def test_told_a_third_time_it_leaves_at_once(stage: Stage, gate: Gate) -> None:
     daemon = stage.daemon(environ=gate_of(gate))
     gate.arrived()
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
-        daemon.send(number)
-        until(partial(_is_heard, daemon.pid, number), "it was heard")
+    daemon.send(signal.SIGTERM)
+    daemon.until_said("begins nothing more; 1 attempts go on")
+    daemon.send(signal.SIGINT)
+    daemon.until_said("ends the 1 attempts that are left")
+    daemon.send(signal.SIGTERM)
 
     assert daemon.ended() == 0
     assert "judged by its contract" in daemon.log
     assert stage.effects() == []
-
-
-def _is_heard(pid: int, number: signal.Signals) -> bool:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except FileNotFoundError:
-        return True
-    pending = [int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd", "ShdPnd"))]
-    return not any(mask >> (number - 1) & 1 for mask in pending)
 
 
 # -- systemd ------------------------------------------------------------------------------------------------------------

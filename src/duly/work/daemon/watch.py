@@ -221,11 +221,15 @@ class Daemon:
 
     def _finish(self) -> bool:
         self._notifier.say("STOPPING=1", f"STATUS=waiting for {self._shares.working} attempts")
-        was_told = False
+        heard = 0
         self._take_back()  # the bell that told of it may have been heard already
         while self._shares.working and self._stops < 3:
-            if self._stops > 1 and not was_told:
-                was_told = True
+            if heard == 0:
+                heard = 1
+                self._tell(f"begins nothing more; {self._shares.working} attempts go on")
+            if heard == 1 and self._stops > 1:
+                heard = 2
+                self._tell(f"ends the {self._shares.working} attempts that are left")
                 for hand in self._hands.values():
                     hand.end()
             self._notifier.say("WATCHDOG=1")
