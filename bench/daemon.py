@@ -55,7 +55,7 @@ def by_daemon(ledger: duly.Ledger[Any], path: Path, runs: int) -> None:
     """Let a daemon work until all is done."""
     with ThreadPoolExecutor(PLACES) as pool:
         hands = [Threads(job, pool) for job in ledger.jobs.values()]
-        daemon = Daemon(ledger._store, list(hands), Limits(PLACES, PLACES), Notifier({}), lambda line: None)
+        daemon = Daemon(ledger.store, list(hands), Limits(PLACES, PLACES, 5.0), Notifier({}), lambda line: None)
         working = threading.Thread(target=daemon.work)
         working.start()
         while completed(path) < runs:

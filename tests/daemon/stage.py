@@ -57,7 +57,12 @@ class Stage:
         (self.folder / "duly.toml").write_text(text)
 
     def daemon(
-        self, *words: str, modules: tuple[str, ...] = ("jobs:ledger",), environ: Mapping[str, str] | None = None
+        self,
+        *words: str,
+        modules: tuple[str, ...] = ("jobs:ledger",),
+        environ: Mapping[str, str] | None = None,
+        unset: tuple[str, ...] = (),
+        python: tuple[str, ...] = (),
     ) -> Daemon:
         """Start a daemon."""
         folder = self.folder
@@ -66,9 +71,9 @@ class Stage:
         known = {"PYTHONPATH": path, "STAGE_LEDGER": self.book.path, "DULY_LEDGER": self.book.path, **(environ or {})}
         with log.open("w") as file:
             began = subprocess.Popen(
-                [sys.executable, "-m", "duly", "daemon", *modules, *words],
+                [sys.executable, *python, "-m", "duly", "daemon", *modules, *words],
                 cwd=folder,
-                env=environment(**known),
+                env={name: value for name, value in environment(**known).items() if name not in unset},
                 stdout=subprocess.DEVNULL,
                 stderr=file,
             )

@@ -172,3 +172,29 @@ def test_a_mistake_in_the_configuration_is_told_before_anything_runs(stage: Stag
     assert daemon.ended() == 78
     assert "period" in daemon.log
     assert told(stage) == []
+
+
+def test_a_command_sees_neither_the_ledgers_address_nor_what_systemd_told_the_daemon(stage: Stage) -> None:
+    stage.configuration('[ledger]\nurl_env = "SHOP_LEDGER"\n' + job("env >> told"))
+    secrets = {
+        "SHOP_LEDGER": stage.book.path,
+        "NOTIFY_SOCKET": str(stage.folder / "nobody"),
+        "DULY_OUTPUT": "/elsewhere",
+    }
+    stage.daemon(modules=(), environ=secrets, unset=("DULY_LEDGER", "STAGE_LEDGER"))
+    until(lambda: [state for _, state in stage.book.runs()] == ["completed"], "it is done")
+
+    seen = dict(line.partition("=")[::2] for line in told(stage))
+    assert seen["DULY_JOB"] == "export"
+    assert {"SHOP_LEDGER", "DULY_LEDGER", "NOTIFY_SOCKET", "DULY_OUTPUT"} & seen.keys() == set()
+    assert stage.book.path not in seen.values()
+
+
+def test_what_lies_in_the_working_directory_is_not_imported_where_no_module_is_named(stage: Stage) -> None:
+    stage.configuration(job("echo done >> told"))
+    for name in ("tomllib", "psycopg", "secrets"):
+        (stage.folder / f"{name}.py").write_text("raise SystemExit('a stranger')")
+
+    stage.daemon(modules=(), python=("-P",))
+
+    until(lambda: told(stage) == ["done"], "it is worked")

@@ -305,3 +305,18 @@ def test_a_backfill_is_worked_behind_what_comes_due(stage: Stage) -> None:
     stage.clock.set("2026-10-07T00:00:00Z")
     stage.until_done(*days(1, 2, 3, 5, 6), *(f"fetch:2026-10-0{day}[UTC]" for day in (1, 2, 3, 5, 6)))
     assert daemon.stop() == 0
+
+
+def test_what_a_function_says_as_it_leaves_is_not_logged(stage: Stage) -> None:
+    stage.module("""
+@ledger.job("export", duly.daily("UTC"), catch_up=duly.EACH, retry_delay=0)
+def export(run):
+    if run.attempt == 1:
+        raise SystemExit("password=hunter2 was refused")
+    done(run)
+""")
+    daemon = stage.daemon("--poll", "50ms")
+
+    stage.until_done(*days(5))
+    assert "SystemExit" in daemon.log
+    assert "hunter2" not in daemon.log

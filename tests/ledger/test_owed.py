@@ -366,3 +366,13 @@ def rows_read(book: Book) -> Iterator[Callable[[], int]]:
         yield lambda: rows
     finally:
         answers.__call__ = asked
+
+
+def test_a_run_whose_holder_is_gone_comes_before_the_newer_ones_of_the_backlog(book: Book) -> None:
+    book.job(catch_up="each", overlap=1)
+    book.work_all()
+    book.clock.advance(3 * DAY)
+    assert isinstance(book.poke(), Taken)  # the 6th, and vanishes
+    book.lapse()
+
+    assert book.work_all() == days(6, 7, 8)

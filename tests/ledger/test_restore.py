@@ -113,3 +113,15 @@ def test_what_waits_for_a_person_is_in_doubt_too(book: Book) -> None:
 
     assert restored(book, book.clock.now()) == ["2026-10-05"]
     assert not isinstance(book.ask("2026-10-05"), Claim)
+
+
+def test_a_line_with_more_due_than_one_step_opens_is_looked_at_to_its_end(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duly.ledger.policy.OPEN_AT_ONCE", 2)
+    book.job(contract="external")
+    book.work_all()
+    copied = book.clock.now()
+    book.clock.advance(7 * DAY)
+
+    assert len(restored(book, copied)) == 7

@@ -526,3 +526,19 @@ def test_importing_duly_is_light(bank: Bank) -> None:
     said = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
 
     assert said.stdout.strip() == "[]"
+
+
+def test_of_a_paused_job_nothing_is_done_and_the_transaction_stays_whole(bank: Bank) -> None:
+    bank.job("credit")
+    bank.pause("credit")
+
+    with bank.connected() as connection:
+        connection.execute("update balance set units = units + 1")
+        with pytest.raises(duly.RunPaused):
+            duly.once(connection, KEY)
+        assert connection.in_transaction
+        connection.rollback()
+
+    bank.resume("credit")
+    with bank.connected() as connection, connection:
+        assert duly.once(connection, KEY)

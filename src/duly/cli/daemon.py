@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from duly.cli import codes
 from duly.cli.arguments import add_ledger, count_from_1
 from duly.cli.complain import say
-from duly.cli.ledgers import open_or_make_ledger
+from duly.cli.ledgers import open_ledger, open_or_make_ledger
 from duly.errors import Misuse, WrongLedger
 from duly.times import SECOND, parse_duration
+from duly.work.command import inherited
 from duly.work.configuration import read_configuration
 from duly.work.daemon.commands import Commands
 from duly.work.daemon.crew import Hand, Loop, Tasks, Threads
@@ -26,6 +27,7 @@ from duly.work.ledger import Ledger
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from duly.store.protocol import Store
     from duly.work.aio.ledger import Ledger as AsyncLedger
@@ -52,12 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     configured = read_configuration(os.getcwd())
     limits = _limits(args, configured.daemon)
-    if os.getcwd() not in sys.path:  # as `python -m` has it
-        sys.path.insert(0, os.getcwd())
+    if args.ledgers and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # last: what is installed is not to be taken from where we happen to be
     with ExitStack() as stack:
         ledgers = [ledger_named(name) for name in args.ledgers]
         entries = [entry for entry in configured.jobs.values() if entry.command is not None]
-        store, hands = _crew(ledgers, entries, args.ledger, limits, stack)
+        hidden = () if configured.ledger is None else configured.ledger.hidden
+        store, hands = _crew(ledgers, entries, args.ledger, limits, inherited(os.environ, hidden), stack)
         daemon = Daemon(store, hands, limits, Notifier(os.environ), say)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: daemon.stop())
@@ -83,22 +86,25 @@ def _crew(
     entries: list[JobEntry],
     flag: str | None,
     limits: Limits,
+    environment: Mapping[str, str],
     stack: ExitStack,
 ) -> tuple[Store, list[Hand]]:
     """Who works the jobs, and the ledger that all of them are of. Raises `Misuse` for two jobs of one name."""
     plain = [ledger for ledger in ledgers if isinstance(ledger, Ledger)]
-    store = plain[0]._store if plain and flag is None and not entries else open_or_make_ledger(flag)
+    store = (
+        plain[0].store if plain and flag is None else open_or_make_ledger(flag) if not ledgers else open_ledger(flag)
+    )
     pool = stack.enter_context(ThreadPoolExecutor(limits.places, thread_name_prefix="duly-work"))
     hands: list[Hand] = [Threads(job, pool) for ledger in plain for job in ledger.jobs.values()]
-    hands += [Commands(entry, pool, store, os.environ) for entry in entries]
+    hands += [Commands(entry, pool, store, environment) for entry in entries]
     others = [ledger for ledger in ledgers if not isinstance(ledger, Ledger)]
     if others:
         loop = Loop()
         stack.callback(lambda: loop.close(*(ledger.close for ledger in others)))
         for ledger in others:
-            loop.run(ledger._store.open()).result()
+            loop.run(ledger.store.open()).result()
             hands += [Tasks(job, loop) for job in ledger.jobs.values()]
-    for ledger_id in {ledger._store.ledger_id for ledger in ledgers}:
+    for ledger_id in {ledger.store.ledger_id for ledger in ledgers}:
         if ledger_id != store.ledger_id:
             raise WrongLedger(f"the daemon works one ledger, {store.path}; another one was named beside it")
     names = [hand.name for hand in hands]

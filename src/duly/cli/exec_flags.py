@@ -13,6 +13,7 @@ from duly.ledger.register import Declaration, check_policies
 from duly.records import record, replace
 from duly.schedule.keys import check_adhoc, check_job_name, check_scope
 from duly.times import DAY, SECOND, parse_duration
+from duly.work.command import inherited
 from duly.work.identity import actor, new_attempt_id, uuid_text
 from duly.work.poke import Order
 from duly.work.schedule_flags import FLAGS, line_with, schedule_given
@@ -282,9 +283,7 @@ def order_given(given: Given, hidden: Collection[str] = ()) -> Order:
 
 
 def _environment(given: Given, hidden: Collection[str]) -> dict[str, str]:
-    # Those of an exec around this one are about another run.
-    unwanted = ("DULY_OUTCOME_FILE", "DULY_OUTPUT", *hidden)
-    environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+    environment = inherited(os.environ, hidden)
     if (path := given.one("outcome-file")) is not None:
         environment["DULY_OUTCOME_FILE"] = os.path.abspath(path)
     return environment

@@ -16,6 +16,7 @@ from duly.errors import (
     Refused,
     RunBusy,
     RunFailed,
+    RunPaused,
     RunSkipped,
 )
 from duly.ledger import states
@@ -24,7 +25,7 @@ from duly.ledger.ask import Statement, count, now
 from duly.ledger.bounds import chained
 from duly.ledger.complete import RECORD_END_OR_RAISE
 from duly.ledger.named import about, place_of
-from duly.ledger.records import Claimer, Known, Run, RunId
+from duly.ledger.records import Claimer, Known, Run, RunId, pause_of, pause_words, pauses_of
 from duly.ledger.register import Declaration, declare
 from duly.ledger.take import (
     close_lost,
@@ -65,7 +66,7 @@ async def once(key: RunKey, claimer: Claimer) -> bool:
     """Complete the run of a key in the caller's transaction, before the caller's effect. False: it was complete already.
 
     A job never seen before is registered without a schedule. It ignores overlap and due time. Raises `RunBusy`,
-    `OutcomeUnknown`, `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon` or, where a schedule is known,
+    `OutcomeUnknown`, `RunFailed`, `RunSkipped`, `RunPaused`, `PayloadConflict`, `BelowHorizon` or, where a schedule is known,
     `WindowInvalid`; none of them breaks the caller's transaction.
     """
     try:
@@ -98,6 +99,8 @@ async def _once(
         return False
     else:
         await notice_drift(known, seen, claimer.owner)
+    if pauses_of(known) and (paused := pause_of(known, await now())) is not None:
+        raise RunPaused(f"{known.job.name} is {pause_words(paused)}; nothing was run")
     written: dict[str, Value] = {
         **run_parameters(run),
         "attempt_id": claimer.attempt_id,

@@ -240,6 +240,16 @@ async def open_owed(known: Known, as_of: int, by: str) -> tuple[Known, Owed]:
     return known, due
 
 
+async def open_all_owed(known: Known, as_of: int, by: str) -> tuple[Known, list[Owed]]:
+    """As `open_owed`, for all that has come due, in as many steps as it takes; the line as it is then, and each step."""
+    steps: list[Owed] = []
+    while not steps or steps[-1].more:
+        known, due = await open_owed(known, as_of, by)
+        steps.append(due)
+        known = await hold_line(known)  # it remembers how far it was opened
+    return known, steps
+
+
 async def _write_down(known: Known, due: Owed, by: str) -> None:
     """Record what the policy decided: windows opened, rows skipped, a range where there are none."""
     assert known.line is not None

@@ -8,6 +8,7 @@ after it and have come due, and the runs that are unsettled, less what the polic
 
 from __future__ import annotations
 
+from duly.ledger import states
 from duly.ledger.ask import Statement, every
 from duly.ledger.bounds import RULES_MAY_MOVE, open_in_order
 from duly.ledger.policy import DroppedRange, DroppedRun, admit
@@ -42,7 +43,9 @@ select {RUN_COLUMNS}
   join duly_run r on r.series = s.id
   {LEASES}
  where s.line = :line and {{unsettled}} and r.due <= :as_of
-   and (r.state = 'open' or (r.state = 'failed' and r.retry_at <= {{now}})) and {BACKFILL_OF} is null
+   and (r.state = 'open' or (r.state = 'failed' and r.retry_at <= {{now}})
+        or (r.state = 'running' and coalesce(n.until, r.lease_until) <= {{now}}))
+   and {BACKFILL_OF} is null
  order by r.due, r.series, r.nominal
  limit :most
 """,
@@ -109,7 +112,8 @@ async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> 
         return None
     assert known.line is not None
     found = await every(WORKABLE_OF_LINE, Run, line=known.line.id, as_of=as_of, most=len(tried) + 1)
-    return next((run for run in found if run.id not in tried), None)
+    first = next((run for run in found if run.id not in tried), None)
+    return None if first is None or first.state == states.RUNNING else first  # is its holder gone? Then it comes first
 
 
 async def dropped_next(known: Known, as_of: int) -> Callable[[RunId], str | None]:

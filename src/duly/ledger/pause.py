@@ -11,7 +11,7 @@ from duly.ledger.address import scopes_of
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.ends import hold_job
 from duly.ledger.events import tell
-from duly.ledger.open import open_owed
+from duly.ledger.open import open_all_owed
 from duly.ledger.owed import Owed
 from duly.ledger.records import Known, Pause, RunId, pause_of
 from duly.ledger.register import find
@@ -32,12 +32,6 @@ PAUSE_JOB = Statement(
 PAUSE_LINE = Statement(
     "pause_line",
     "update duly_line set paused_at = :at, paused_until = :until, paused_by = :by, paused_why = :why where id = :line",
-)
-
-TOUCH_JOB = Statement(
-    "touch_job",
-    # Who remembers the job sees by its edition that something of it has changed.
-    "update duly_job set name = name where id = :job",
 )
 
 ASK_FOR = Statement(
@@ -129,7 +123,6 @@ async def _write(known: Known, scope: str | None, own: Pause | None) -> None:
         await count(PAUSE_JOB, job=known.job.id, **columns)
     else:
         assert known.line is not None
-        await count(TOUCH_JOB, job=known.job.id)
         await count(PAUSE_LINE, line=known.line.id, **columns)
 
 
@@ -142,13 +135,9 @@ async def _caught_up(known: Known, instant: int, word: Word, policy: CatchUp | N
         return Resumed(known, [])
     if policy is not None:
         known = replace(known, job=replace(known.job, catch_up=str(policy)))
-    steps: list[Owed] = []
-    while not steps or steps[-1].more:
-        known, due = await open_owed(known, instant, word.by)
-        steps.append(due)
-        if policy is not None:
-            fresh = [RunId(series.id, occurrence.nominal) for occurrence in due.fresh]
-            for run in (*fresh, *(row.id for row in due.rows)):
-                await count(ASK_FOR, **run_parameters(run))
-        known = await hold_line(known)
+    known, steps = await open_all_owed(known, instant, word.by)
+    for due in steps if policy is not None else ():
+        fresh = [RunId(series.id, occurrence.nominal) for occurrence in due.fresh]
+        for run in (*fresh, *(row.id for row in due.rows)):
+            await count(ASK_FOR, **run_parameters(run))
     return Resumed(known, steps)

@@ -420,6 +420,10 @@ async def declare(declared: Declaration, *, unscheduled: bool = False) -> Known 
     known = await _keep_job(known, declared)
     if known.line is None:
         await do(HOLD_JOB_STILL, job=known.job.id)
+        known = await _found(declared)  # it may have been retired, or its roster closed, while we waited
+        refusal = await refusal_of(known, declared)
+        if refusal is not None and not (unscheduled and isinstance(refusal, UnknownJob)):
+            return refusal
         await _add_line(known, declared)
     await _add_series(await _found(declared))
     known = await _found(declared)

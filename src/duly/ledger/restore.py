@@ -13,7 +13,7 @@ from duly.ledger import contracts, states
 from duly.ledger.ask import Statement, count, every, now
 from duly.ledger.contracts import Terms
 from duly.ledger.events import tell
-from duly.ledger.open import open_owed
+from duly.ledger.open import open_all_owed
 from duly.ledger.owed import UNSETTLED_OF_LINE
 from duly.ledger.records import Known, Run
 from duly.ledger.register import find
@@ -85,10 +85,8 @@ async def doubt_since(at: int, word: Word) -> list[Run]:
 async def _doubt_line(known: Known, at: int, instant: int, word: Word) -> list[Run]:
     known = await hold_line(known)
     assert known.line is not None
-    more = known.version is not None and known.line.opened_until is not None
-    while more:
-        known, due = await open_owed(known, instant, word.by)
-        more = due.more
+    if known.version is not None and known.line.opened_until is not None:
+        known, _ = await open_all_owed(known, instant, word.by)
     assert known.line is not None
     cause = f"the ledger forgot what happened after {instant_text(at)}"
     doubted = []

@@ -51,7 +51,7 @@ def mortal(ledger: Ledger[Tx]) -> Ledger[Tx]:
     Raises `Misuse` where `DULY_KILL_AT` names none of them.
     """
     _check(os.environ.get(VARIABLE, POINTS[0]))
-    return Ledger(_MortalStore(ledger._store))
+    return Ledger(_MortalStore(ledger.store))
 
 
 @contextmanager

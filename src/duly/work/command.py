@@ -9,13 +9,22 @@ from duly.work.identity import idempotency_key, uuid_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from duly.ledger.records import Claim, Run
     from duly.schedule.keys import RunKey
 
 _NAMES = ("label", "date", "scope", "run.key", "window.start", "window.end")
 _HIDDEN = ("DULY_LEDGER",)  # a child has no business with the ledger's address, which may hold a password
+
+
+def inherited(environment: Mapping[str, str], hidden: Collection[str] = ()) -> dict[str, str]:
+    """What a command may see of the environment that duly was called in. `hidden` are variables that hold secrets.
+
+    What an exec or a daemon around this one was told of its own run, or by systemd, is none of the command's business.
+    """
+    unwanted = {*_HIDDEN, "DULY_OUTCOME_FILE", "DULY_OUTPUT", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", *hidden}
+    return {name: value for name, value in environment.items() if name not in unwanted}
 
 
 @record

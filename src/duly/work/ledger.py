@@ -124,6 +124,11 @@ class Ledger(Generic[Tx]):
         return register
 
     @property
+    def store(self) -> Store:
+        """Where it is kept: for a daemon that works its jobs."""
+        return self._store
+
+    @property
     def jobs(self) -> dict[str, Job[Tx]]:
         """The jobs that were declared here, by name: what a daemon works."""
         return dict(self._jobs)

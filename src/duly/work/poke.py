@@ -497,8 +497,13 @@ class Poke:
 
 
 def _deadline(job: Job, claim: Claim, next_due: int | None) -> int | None:
-    """Until when an attempt, or its retries in place, may go on: its time-out, without one the next due time."""
-    return next_due if job.timeout is None else claim.started_at + job.timeout
+    """Until when an attempt, or its retries in place, may go on: its time-out, without one the next due time.
+
+    What had come due when it began, of a line that is behind, is no deadline.
+    """
+    if job.timeout is not None:
+        return claim.started_at + job.timeout
+    return next_due if next_due is not None and next_due > claim.started_at else None
 
 
 class _Heart:

@@ -330,7 +330,9 @@ end $$;
 
 create trigger event_told after insert on duly.event
     for each row
-    when (new.kind in ('resumed', 'retried', 'unskipped', 'reopened', 'resolved', 'version_applied', 'scope_added'))
+    when (new.kind in ('resumed', 'retried', 'unskipped', 'reopened', 'resolved', 'version_applied', 'version_labelled',
+                       'job_registered', 'job_renamed', 'job_resumed', 'policies_changed', 'scope_added', 'scope_declared',
+                       'scope_resumed', 'backfill_started', 'backfill_resumed', 'horizon_raised', 'restored'))
     execute function duly.event_told();
 
 create function duly.instant(micros bigint) returns timestamptz

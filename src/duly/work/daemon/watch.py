@@ -44,9 +44,9 @@ IDLE_REST = 0.05
 class Limits:
     """How much a daemon works at once, and how often it looks at the ledger when nothing is known to come, in seconds."""
 
-    places: int = 8
-    per_job: int = 8
-    poll: float = 5.0
+    places: int
+    per_job: int
+    poll: float
 
 
 class Daemon:
@@ -63,7 +63,7 @@ class Daemon:
         self._shares = Shares(limits.places, limits.per_job)
         self._bell = Bell()
         self._returned: deque[tuple[Ripe, Future[Attempted | Idle]]] = deque()
-        self._rests: dict[Line, _Rest] = {}
+        self._rests: dict[tuple[Line, bool], _Rest] = {}
         self._refused: dict[str, Hand] = {}  # what the ledger does not take as it is declared, or could not be asked
         self._seen = Outlook([], None)
         self._looked = 0.0
@@ -150,9 +150,9 @@ class Daemon:
             self._tell(f"cannot look at the ledger, and will again: {e}")
             self._seen = Outlook([], None)
             return
-        rests = {line for line, rest in self._rests.items() if rest.until > self._looked}
+        rests = {what for what, rest in self._rests.items() if rest.until > self._looked}
         self._shares.replace(
-            _mixed([one for one in self._seen.ripe if self._serves(one) and line_of(one) not in rests])
+            _mixed([one for one in self._seen.ripe if self._serves(one) and _rested(one) not in rests])
         )
 
     def _serves(self, ripe: Ripe) -> bool:
@@ -170,33 +170,40 @@ class Daemon:
     def _take_back(self) -> None:
         while self._returned:
             ripe, ended = self._returned.popleft()
-            self._shares.done(ripe, more=self._judge(line_of(ripe), ended))
+            self._shares.done(ripe, more=self._judge(ripe, ended))
 
-    def _judge(self, line: Line, ended: Future[Attempted | Idle]) -> bool:
+    def _judge(self, ripe: Ripe, ended: Future[Attempted | Idle]) -> bool:
         """Say what came of an attempt. Answers whether the line may have more to work now."""
         error = None if ended.cancelled() else ended.exception()
         if ended.cancelled() or error is not None:
-            self._rest(line)
-            self._tell(f"{name_of(line)}: {'cancelled' if error is None else str(error) or type(error).__name__}")
+            self._rest(ripe)
+            # Of another error than duly's own the type: its message may hold what no log should.
+            said = (
+                str(error) if isinstance(error, DulyError) else "cancelled" if error is None else type(error).__name__
+            )
+            self._tell(f"{name_of(ripe)}: {said}")
             if isinstance(error, (Refused, Misuse)):
-                self._refused[line[0]] = self._hands[line[0]]
+                self._refused[ripe.job] = self._hands[ripe.job]
             return False
         answer = ended.result()
         if isinstance(answer, Idle):
-            self._rest(line, first=IDLE_REST, last=self._limits.poll)
+            if answer.live:  # what the line owes is to be worked first, and is seen by a look
+                self._look_again = True
+            self._rest(ripe, first=IDLE_REST, last=self._limits.poll)
             return False
         self._look_again = True
         self._tell(f"{answer.key} attempt {answer.number} {words_of(answer)}")
         if isinstance(answer.outcome, NotBegun):
-            self._rest(line)
+            self._rest(ripe)
             return False
-        self._rests.pop(line, None)
+        self._rests.pop(_rested(ripe), None)
         return True
 
-    def _rest(self, line: Line, *, first: float = FIRST_REST, last: float = LAST_REST) -> None:
-        """Leave a line alone for a while, and longer if it is not the first time."""
-        tries = self._rests[line].tries if line in self._rests else 0
-        self._rests[line] = _Rest(monotonic() + min(first * 2 ** min(tries, 20), last), tries + 1)
+    def _rest(self, ripe: Ripe, *, first: float = FIRST_REST, last: float = LAST_REST) -> None:
+        """Leave a line, or its backfill, alone for a while, and longer if it is not the first time."""
+        what = _rested(ripe)
+        tries = self._rests[what].tries if what in self._rests else 0
+        self._rests[what] = _Rest(monotonic() + min(first * 2 ** min(tries, 20), last), tries + 1)
 
     # -- waiting ---------------------------------------------------------------------------------------------------------
 
@@ -252,6 +259,11 @@ def _mixed(ripe: list[Ripe]) -> list[Ripe]:
     return sorted(mixed, key=lambda one: one.due)
 
 
-def name_of(line: Line) -> str:
+def _rested(ripe: Ripe) -> tuple[Line, bool]:
+    """What is left alone: a line, or the backfill of one."""
+    return line_of(ripe), ripe.backfill
+
+
+def name_of(ripe: Ripe) -> str:
     """A line as people read it: `acme/invoice-export`."""
-    return f"{line[1]}/{line[0]}" if line[1] else line[0]
+    return f"{ripe.scope}/{ripe.job}" if ripe.scope else ripe.job
