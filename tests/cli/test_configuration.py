@@ -609,7 +609,7 @@ def test_a_file_that_declares_another_schedule_runs_nothing(stage: Stage) -> Non
 
     assert said.code == CONFIGURATION
     assert "worked at 07:00" in said.talk
-    assert said.talk.endswith("try: duly jobs apply close --reason 'why it changes'\n")
+    assert said.talk.splitlines()[-1] == "  try: duly jobs plan close --period daily --zone UTC --at 07:00"
     assert duly(stage.folder, "jobs", "apply", "close", "--reason", "why it changes").code == 0
     assert duly(stage.folder, "exec", "close").code == 0
     assert effects(stage.folder) == ["run 2026-11-28", "run 2026-11-29"]
@@ -767,7 +767,7 @@ def test_without_a_file_there_is_nothing_to_check(tmp_path: Path) -> None:
 
 
 def test_a_file_can_say_all_that_the_flags_can() -> None:
-    of_one_call = {"scope", "window", "adhoc", "verbose", "quiet", "config"}
+    of_one_call = {"scope", "window", "adhoc", "verbose", "quiet", "config", "backfill"}
     of_the_ledger = {"ledger": "url", "busy-timeout": "busy_timeout"}
 
     flags = {name.replace("-", "_") for name in {*FLAGS, *OPTIONS} - of_one_call - set(of_the_ledger)}
