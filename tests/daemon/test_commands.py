@@ -117,7 +117,7 @@ def test_a_command_that_takes_too_long_is_ended(stage: Stage, gate: Gate) -> Non
 
     stage.clock.advance("11m")
 
-    daemon.until_said("attempt 1 failed")
+    daemon.until_said("attempt 1 unknown: timed out")
     assert not is_alive(child)
     until(lambda: [state for _, state in stage.book.runs()] == ["unknown"], "what it did is not known")
 
@@ -198,3 +198,20 @@ def test_what_lies_in_the_working_directory_is_not_imported_where_no_module_is_n
     stage.daemon(modules=(), python=("-P",))
 
     until(lambda: told(stage) == ["done"], "it is worked")
+
+
+def test_a_command_that_does_not_heed_the_word_to_end_is_killed_after_ten_seconds(stage: Stage, gate: Gate) -> None:
+    stage.configuration(job(f"trap '' TERM; {gate.shell}; {gate.shell}"))
+    daemon = stage.daemon(modules=())
+    child = gate.arrived()
+    daemon.send(signal.SIGTERM)
+    daemon.until_said("begins nothing more")
+    daemon.send(signal.SIGTERM)
+    daemon.until_said("ends the 1 attempts")
+    assert is_alive(child)
+
+    stage.clock.advance("11s")
+
+    assert daemon.ended() == 0
+    assert not is_alive(child)
+    assert "unknown: signal 9" in daemon.log

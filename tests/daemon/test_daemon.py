@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from duly.ledger.rename import rename
 from duly.times import DAY
+from tests.books import WORD
 from tests.daemon.stage import Stage, no_effect
 from tests.exec.stage import Gate, until
 from tests.ledger.test_owed import days
@@ -320,3 +322,40 @@ def export(run):
     stage.until_done(*days(5))
     assert "SystemExit" in daemon.log
     assert "hunter2" not in daemon.log
+
+
+def test_an_async_job_that_wants_to_end_the_process_does_not_end_the_others(stage: Stage) -> None:
+    stage.aio_module(
+        ASYNC
+        + """
+@ledger.job("exits", duly.daily("UTC"), catch_up=duly.EACH, retry_delay="1h", retry_ceiling="1h")
+async def exits(run):
+    raise SystemExit("no configuration was found")
+"""
+    )
+    daemon = stage.daemon(modules=("tasks:ledger",))
+    daemon.until_said("exits: Left")
+    stage.clock.set("2026-10-07T00:00:00Z")
+
+    stage.until_done("fetch:2026-10-05[UTC]", "fetch:2026-10-06[UTC]")
+    assert daemon.stop() == 0
+
+
+def test_async_jobs_are_worked_on_the_ledger_of_their_module_where_none_is_named(stage: Stage, tmp_path: Path) -> None:
+    stage.aio_module(ASYNC)
+    home = {"HOME": str(tmp_path / "home"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    stage.daemon(modules=("tasks:ledger",), environ=home, unset=("DULY_LEDGER",))
+
+    stage.until_done("fetch:2026-10-05[UTC]")
+
+
+def test_a_job_that_is_renamed_under_a_daemon_is_said_with_its_name(stage: Stage) -> None:
+    stage.module(DAILY)
+    daemon = stage.daemon("--poll", "50ms")
+    stage.until_done(*days(5))
+    stage.book.write(rename("export", "dispatch", WORD))
+
+    stage.clock.set("2026-10-07T00:00:00Z")
+
+    daemon.until_said("export is not worked: ")
+    assert "dispatch" in daemon.log

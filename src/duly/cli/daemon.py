@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from duly.cli import codes
 from duly.cli.arguments import add_ledger, count_from_1
 from duly.cli.complain import say
-from duly.cli.ledgers import open_ledger, open_or_make_ledger
-from duly.errors import Misuse, WrongLedger
+from duly.cli.ledgers import is_postgres, open_ledger, open_or_make_ledger
+from duly.errors import Misuse, TimeInvalid, WrongLedger
 from duly.times import SECOND, parse_duration
 from duly.work.command import inherited
 from duly.work.configuration import read_configuration
@@ -75,9 +75,22 @@ def run(args: argparse.Namespace) -> int:
     return codes.DONE
 
 
+def _store_of(ledgers: list[Ledger[Any] | AsyncLedger[Any]]) -> Store:
+    """The ledger that modules name, for the threads of the daemon."""
+    plain = next((ledger for ledger in ledgers if isinstance(ledger, Ledger)), None)
+    if plain is not None:
+        return plain.store
+    store = ledgers[0].store
+    url = getattr(store, "url", store.path)
+    return open_ledger(url if os.path.exists(store.path) or is_postgres(url) else None)
+
+
 def _limits(args: argparse.Namespace, configured: Configured) -> Limits:
     """What flags say, else the configuration, else what goes without saying."""
-    poll = configured.poll if args.poll is None else parse_duration(args.poll)
+    try:
+        poll = configured.poll if args.poll is None else parse_duration(args.poll)
+    except TimeInvalid as e:
+        raise Misuse(f"--poll: {e}") from e
     return Limits(args.concurrency or configured.concurrency, args.per_job or configured.per_job, poll / SECOND)
 
 
@@ -91,9 +104,7 @@ def _crew(
 ) -> tuple[Store, list[Hand]]:
     """Who works the jobs, and the ledger that all of them are of. Raises `Misuse` for two jobs of one name."""
     plain = [ledger for ledger in ledgers if isinstance(ledger, Ledger)]
-    store = (
-        plain[0].store if plain and flag is None else open_or_make_ledger(flag) if not ledgers else open_ledger(flag)
-    )
+    store = _store_of(ledgers) if ledgers and flag is None else open_or_make_ledger(flag)
     pool = stack.enter_context(ThreadPoolExecutor(limits.places, thread_name_prefix="duly-work"))
     hands: list[Hand] = [Threads(job, pool) for ledger in plain for job in ledger.jobs.values()]
     hands += [Commands(entry, pool, store, environment) for entry in entries]

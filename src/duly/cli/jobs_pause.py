@@ -7,7 +7,7 @@ from duly.cli.arguments import add_format, add_ledger, add_scope
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.ledgers import open_ledger
 from duly.cli.output import Cell, document, iso, note, table
-from duly.errors import Misuse
+from duly.errors import Misuse, TimeInvalid
 from duly.evidence import verdict
 from duly.ledger.pause import Resumed, pause, resume
 from duly.ledger.policy import windows_in
@@ -60,7 +60,10 @@ def run_pause(args: argparse.Namespace) -> int:
     if args.until is not None:
         known = store.read(find(args.job, args.scope or ""))
         zone = "UTC" if known is None or known.version is None else known.version.zone
-        until = parse_moment(args.until, zone, store.now())
+        try:
+            until = parse_moment(args.until, zone, store.now())
+        except TimeInvalid as e:
+            raise Misuse(f"--until: {e}") from e
     paused = write_or_try(store, pause(args.job, args.scope, word, until=until), dry_run=args.dry_run)
     if args.format == "table":
         print(table([_paused_row(known) for known in paused]))

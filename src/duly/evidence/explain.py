@@ -307,6 +307,9 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
                 "So no poke works it; `duly exec --window` can name it all the same.",
             ]
         case verdict.COMING:
+            paused = pause_of(window.known, window.due or told.as_of)
+            if paused is not None:
+                return [f"So nothing is owed yet; and {window.key.job} is {pause_words(paused)}."]
             return ["So nothing is owed yet: a poke works it from its due time on."]
         case verdict.RUNNING if row is not None and row.lease_until is not None:
             late = f" It is late: its grace is {grace_text(window)}." if said.late else ""

@@ -96,9 +96,10 @@ async def admit(known: Known, spell: Spell, unsettled: list[Run], as_of: int) ->
         windows = owed.oldest_to_work()
     else:
         kept, windows = await owed.newest_of_all(free, policy.max)
-    dropped = [DroppedRun(run, owed.cause_of(run.due or 0)) for run in free if run not in kept]
+    stays = {run.id for run in kept}
+    dropped = [DroppedRun(run, owed.cause_of(run.due or 0)) for run in free if run.id not in stays]
     ranges, coming = owed.arranged(windows)
-    rows = [run for run in unsettled if run in kept or stays_owed(run)]
+    rows = [run for run in unsettled if run.id in stays or stays_owed(run)]
     return Admitted(rows, dropped, ranges, coming, None if newest is None else newest[1])
 
 
@@ -304,6 +305,9 @@ def dropped_ranges(spell: Spell, first: Occurrence, last: Occurrence) -> list[Ra
     01:15 to 02:45 would speak for 02:00~2, which has not come yet. So ranges are cut at every nominal of a window near
     their ends that is not dropped.
     """
+    if spell.schedule.zone == "UTC":  # whose clocks are never set: names are in the order of time
+        after = next(spell.ending_after(last.end), None)
+        return [Range(first.nominal, last.nominal + 1 if after is None else after.nominal)]
     near = 2 * DAY
     beginning = [first, *_windows_between(spell, first.end, min(first.end + near, last.end))]
     ending = _windows_between(spell, max(beginning[-1].end, last.end - near), last.end)

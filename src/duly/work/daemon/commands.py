@@ -18,6 +18,7 @@ from duly.ledger.register import declare, is_declared
 from duly.records import replace
 from duly.work.answers import Attempted, Completed
 from duly.work.attempt import raise_if_refused
+from duly.work.child import KILL_AFTER
 from duly.work.daemon.bell import Bell
 from duly.work.daemon.crew import TRIGGER, CommandFailed, NotBegun
 from duly.work.job import for_scope
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from duly.store.protocol import Store
     from duly.work.configuration import JobEntry
 
+_KILL_LOOK_SECONDS = 1.0  # at the clock, once a child was told to end
 _LOOK_SECONDS = 0.05  # at a child whose end nothing tells: where there are no file descriptors of processes
 
 
@@ -60,7 +62,7 @@ class Commands:
 
     def _attempt(self, ripe: Ripe) -> Attempted | Idle:
         declared = for_scope(self._declared, ripe.scope, self._declared.scopes)
-        ears = Ears()
+        ears = Ears(self._store)
         with self._guard:
             self._ears.add(ears)
         try:
@@ -85,7 +87,7 @@ class Commands:
 def _outcome_of(report: Report) -> Completed | Exception:
     if report.state == states.COMPLETED:
         return Completed(str(report.key), report.number)
-    return NotBegun(report.cause) if report.state == states.OPEN else CommandFailed(report.cause)
+    return NotBegun(report.cause) if report.state == states.OPEN else CommandFailed(f"{report.state}: {report.cause}")
 
 
 class _Sent(NamedTuple):
@@ -98,9 +100,11 @@ class _Sent(NamedTuple):
 class Ears:
     """What a thread hears that runs a child: the child's end, and that it is to be ended. Signals come to the main thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
         self.before: frozenset[int] = frozenset()
         self.asked_to_end = 0
+        self._store = store
+        self._kill_at: int | None = None
         self._bell = Bell()
         self._child: int | None = None
         self._is_told = True
@@ -125,15 +129,21 @@ class Ears:
     def wait(self, seconds: float) -> _Sent | None:
         """Wait for the child's end or for word, for so long at most; the word, if it is new."""
         ends = [self._bell.descriptor, *([] if self._child is None else [self._child])]
+        if self._kill_at is not None:
+            seconds = min(seconds, _KILL_LOOK_SECONDS)
         ready, _, _ = select.select(ends, [], [], seconds if self._child is not None else min(seconds, _LOOK_SECONDS))
         if self._child in ready and self._child is not None:  # it stays ready for ever
             os.close(self._child)
             self._child = None
         self._bell.wait(0)
-        if self._is_told:
-            return None
-        self._is_told = True
-        return _Sent(self.asked_to_end)
+        if not self._is_told:
+            self._is_told = True
+            self._kill_at = self._store.now() + KILL_AFTER
+            return _Sent(self.asked_to_end)
+        if self._kill_at is not None and self._store.now() >= self._kill_at:
+            self._kill_at = None
+            return _Sent(signal.SIGKILL)
+        return None
 
     def close(self) -> None:
         """Give back what it listens with."""

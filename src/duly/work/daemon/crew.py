@@ -30,7 +30,11 @@ class NotBegun(Exception):
 
 
 class CommandFailed(Exception):
-    """A command did not complete its run; why, in duly's own words."""
+    """A command did not complete its run; what its run is now, and why, in duly's own words."""
+
+
+class Left(Exception):
+    """A function wanted to end the process. How its attempt ended is written down."""
 
 
 class Hand(Protocol):
@@ -91,8 +95,13 @@ class Tasks:
         return self._job.has(scope)
 
     def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
-        attempt = self._job.attempt(ripe.scope, TRIGGER, of_backfill=ripe.backfill)
-        self._loop.run(attempt).add_done_callback(done)
+        self._loop.run(self._attempt(ripe)).add_done_callback(done)
+
+    async def _attempt(self, ripe: Ripe) -> Attempted | Idle:
+        try:
+            return await self._job.attempt(ripe.scope, TRIGGER, of_backfill=ripe.backfill)
+        except (SystemExit, KeyboardInterrupt) as e:  # it would end the loop, and all that goes on in it
+            raise Left(type(e).__name__) from e
 
     def end(self) -> None:
         self._loop.cancel_all()
@@ -131,4 +140,4 @@ def words_of(attempted: Attempted) -> str:
     if isinstance(outcome, NotBegun):
         return f"could not begin: {outcome}"
     # Of a function's error the type: its message may hold what no log should.
-    return f"failed: {outcome if isinstance(outcome, CommandFailed) else type(outcome).__qualname__}"
+    return str(outcome) if isinstance(outcome, CommandFailed) else f"failed: {type(outcome).__qualname__}"

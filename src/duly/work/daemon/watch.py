@@ -65,6 +65,7 @@ class Daemon:
         self._returned: deque[tuple[Ripe, Future[Attempted | Idle]]] = deque()
         self._rests: dict[tuple[Line, bool], _Rest] = {}
         self._refused: dict[str, Hand] = {}  # what the ledger does not take as it is declared, or could not be asked
+        self._strangers: set[str] = set()  # jobs that have work, and are not ours
         self._seen = Outlook([], None)
         self._looked = 0.0
         self._tried = monotonic()  # to register what was refused
@@ -113,7 +114,7 @@ class Daemon:
                 hand.lines()
             except DulyError as e:
                 if hand.name not in self._refused:
-                    self._tell(f"{hand.name} is not worked: {e}")
+                    self._tell(f"{hand.name} is not worked: {_in_full(e)}")
                 self._refused[hand.name] = hand
             else:
                 self._refused.pop(hand.name, None)
@@ -150,6 +151,10 @@ class Daemon:
             self._tell(f"cannot look at the ledger, and will again: {e}")
             self._seen = Outlook([], None)
             return
+        strangers = {one.job for one in self._seen.ripe if one.job not in self._hands} - self._strangers
+        if strangers:  # one of them may be a job of ours under another name
+            self._strangers |= strangers
+            self._register([hand for hand in self._hands.values() if hand.name not in self._refused])
         rests = {what for what, rest in self._rests.items() if rest.until > self._looked}
         self._shares.replace(
             _mixed([one for one in self._seen.ripe if self._serves(one) and _rested(one) not in rests])
@@ -179,7 +184,11 @@ class Daemon:
             self._rest(ripe)
             # Of another error than duly's own the type: its message may hold what no log should.
             said = (
-                str(error) if isinstance(error, DulyError) else "cancelled" if error is None else type(error).__name__
+                _in_full(error)
+                if isinstance(error, DulyError)
+                else "cancelled"
+                if error is None
+                else type(error).__name__
             )
             self._tell(f"{name_of(ripe)}: {said}")
             if isinstance(error, (Refused, Misuse)):
@@ -250,6 +259,11 @@ class _Rest(NamedTuple):
 
     until: float
     tries: int
+
+
+def _in_full(error: DulyError) -> str:
+    """An error with the step to take, where it has one."""
+    return f"{error}; try: {error.next_step}" if error.next_step else str(error)
 
 
 def _mixed(ripe: list[Ripe]) -> list[Ripe]:
