@@ -13,10 +13,12 @@ from duly.ledger.register import Declaration, declare
 from duly.ledger.remembered import claim_remembered, recall, remember
 from duly.ledger.rename import rename
 from duly.ledger.retire import bring_back, retire_job
+from duly.ledger.ripe import outlook
 from duly.ledger.roster import Change, Scope, add_scopes, differs, enrol, lines_of, retire_scopes, scope_of
+from duly.ledger.versions import apply
 from duly.records import replace
 from duly.schedule.keys import parse_key
-from duly.schedule.spec import daily
+from duly.schedule.spec import Schedule, daily
 from duly.work.identity import new_attempt_id
 from tests.books import WORD, Book
 
@@ -148,6 +150,27 @@ def test_what_is_said_of_the_roster_is_on_record(book: Book) -> None:
         ("scope_resumed", "acme from 2026-10-06T00:00:00Z until 2026-10-08T00:00:00Z"),
     ]
     assert book.events("scope_retired")[0][:2] == (WORD.by, WORD.reason)
+
+
+# -- another schedule after an end --------------------------------------------------------------------------------------
+
+
+def edit(book: Book, schedule: Schedule) -> None:
+    book.write(apply("export", schedule, by=WORD.by, reason="other times"))
+    book.adopt("export", schedule)
+
+
+@pytest.mark.parametrize("schedule", [daily("Europe/Berlin"), daily("UTC", at="02:30")])
+def test_a_retired_line_is_not_ripe_again_under_another_schedule(book: Book, schedule: Schedule) -> None:
+    book.job()
+    book.work_all()
+    retire(book)
+
+    edit(book, schedule)
+
+    assert book.rows("select next_due from duly_line") == [(None,)]
+    book.clock.advance("4d")
+    assert book.store.read(outlook()).ripe == []
 
 
 # -- what code declares -------------------------------------------------------------------------------------------------
