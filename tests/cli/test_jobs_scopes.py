@@ -284,3 +284,14 @@ def test_what_cannot_be_done_is_said_with_a_next_step(
     assert said.code == code
     assert told in said.talk
     assert "\n  try: duly " in said.talk
+
+
+@pytest.mark.parametrize("verb", ["skip", "cancel"])
+def test_what_comes_due_after_the_end_is_not_skipped_and_that_is_an_error(story: Story, verb: str) -> None:
+    retire(story, "acme")
+
+    said = story.duly(verb, "bill", "2026-11-25", "--scope", "acme", "--reason", "it is a holiday")
+
+    assert said.code != 0
+    assert f"cannot {verb} this run: the scope was retired at" in said.talk
+    assert "duly explain" in said.talk

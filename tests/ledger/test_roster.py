@@ -62,6 +62,47 @@ def test_no_way_leads_to_a_window_that_comes_due_after_the_end(book: Book) -> No
     assert book.rows("select * from duly_run") == []
 
 
+@pytest.mark.parametrize("window", [NEXT_DAY, "2026-10-09"])
+def test_no_word_of_a_person_opens_a_window_that_comes_due_after_the_end(book: Book, window: str) -> None:
+    book.job()
+    retire(book, at=BETWEEN)
+    before = book.everything()
+
+    for say in (book.skip, book.cancel):
+        with pytest.raises(Retired, match="what comes due from then on is not owed"):
+            say(window)
+
+    assert book.everything() == before
+    book.clock.advance("5d")
+    assert book.work_all() == []
+
+
+def test_a_window_in_a_skipped_range_after_the_end_is_not_unskipped(book: Book) -> None:
+    book.job()
+    book.work_all()
+    retire(book)
+    book.clock.advance("4d")
+    add(book, "")
+    retire(book, at="2026-10-07")
+    before = book.everything()
+
+    with pytest.raises(Retired):
+        book.unskip("2026-10-07")
+    assert book.everything() == before
+    assert book.unskip("2026-10-06").state == "open"
+
+
+def test_a_run_that_was_opened_before_the_end_may_still_be_skipped_and_unskipped(book: Book) -> None:
+    book.job()
+    claim = book.take(NEXT_DAY)
+    book.release(claim)
+    retire(book, at=BETWEEN)
+
+    assert book.state(claim.run) == "skipped"
+    assert book.unskip(NEXT_DAY).state == "open"
+    assert book.cancel(NEXT_DAY).state == "skipped"
+
+
 def test_a_window_that_came_due_before_the_end_can_be_named(book: Book) -> None:
     book.job()
     retire(book, at=BETWEEN)

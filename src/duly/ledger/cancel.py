@@ -73,7 +73,8 @@ async def cancel(known: Known, run: RunId, occurrence: Occurrence | None, word: 
     """Ask the attempt that works a run to stop. Asking again changes nothing. Without an attempt the run is skipped.
 
     One that is gone ends by its contract, as one that vanished after it was asked; if it is unknown and alive after all, it
-    hears of the request. Raises `NotAllowed` for a run that is settled or unknown.
+    hears of the request. Raises `NotAllowed` for a run that is settled or unknown, and `Retired` for a window without a row
+    that comes due after the line's end.
     """
     if await look(run) is None:
         await open_named(known, run, occurrence)
