@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from duly.errors import JobRenamed, Misuse, NotAllowed, Refused, Retired, RunSkipped
@@ -18,7 +20,8 @@ from duly.ledger.roster import Change, Scope, add_scopes, differs, enrol, lines_
 from duly.ledger.versions import apply
 from duly.records import replace
 from duly.schedule.keys import parse_key
-from duly.schedule.spec import Schedule, daily
+from duly.schedule.spec import Schedule, cron, daily
+from duly.times import SECOND, parse_instant
 from duly.work.identity import new_attempt_id
 from tests.books import WORD, Book
 
@@ -212,6 +215,62 @@ def test_a_retired_line_is_not_ripe_again_under_another_schedule(book: Book, sch
     assert book.rows("select next_due from duly_line") == [(None,)]
     book.clock.advance("4d")
     assert book.store.read(outlook()).ripe == []
+
+
+AT_9 = parse_instant("2026-10-09T12:00:00Z")
+ZONES_AND_TIMES = [daily("Europe/Berlin"), daily("UTC", at="02:30"), cron("0 */6 * * *", zone="UTC")]
+
+
+def gaps(book: Book, series: int, first: str, last: str) -> list[str]:
+    """Days of a series, from first to last, that have neither a row nor a skipped range."""
+    days = [f"2026-10-{day:02}" for day in range(int(first[-2:]), int(last[-2:]) + 1)]
+    names = {day: 2 * (parse_instant(f"{day}T00:00:00Z") // SECOND) for day in days}
+    rows = {nominal for (nominal,) in book.rows("select nominal from duly_run where series = ?", series)}
+    ranges = book.rows("select from_nominal, to_nominal from duly_skipped where series = ?", series)
+    return [day for day, name in names.items() if name not in rows and not any(a <= name < b for a, b in ranges)]
+
+
+@pytest.mark.parametrize("schedule", ZONES_AND_TIMES)
+def test_what_came_due_under_the_schedule_of_before_is_skipped_with_a_reason(book: Book, schedule: Schedule) -> None:
+    book.job()
+    book.work_all()
+    book.write(retire_job("export", WORD, skip_owed=False))
+    book.clock.advance("4d")
+    edit(book, schedule)  # from the 11th on
+    book.clock.advance("3d")
+
+    book.write(bring_back("export", WORD))
+
+    (series,) = book.rows("select min(id) from duly_series")[0]
+    assert gaps(book, series, "2026-10-05", "2026-10-10") == []
+    for day in ("2026-10-06", "2026-10-10"):
+        assert isinstance(book.ask_key(f"export:{day}[UTC]"), RunSkipped)
+    assert len(book.work_all()) == 1
+
+
+@pytest.mark.parametrize("schedule", ZONES_AND_TIMES)
+def test_a_job_that_comes_back_at_once_owes_what_the_schedule_of_before_still_has(
+    book: Book, schedule: Schedule
+) -> None:
+    """The new schedule has no window that is due. So the newest of before is owed again, and the one that has begun."""
+    book.job()
+    book.work_all()
+    book.write(retire_job("export", WORD, skip_owed=False))
+    book.clock.advance("4d")
+    edit(book, schedule)
+
+    book.write(bring_back("export", WORD))
+
+    (series,) = book.rows("select min(id) from duly_series")[0]
+    assert gaps(book, series, "2026-10-05", "2026-10-10") == []
+    assert [reason for reason in book.reasons() if "not on the roster then" not in reason] == []
+    assert book.work_all() == ["export:2026-10-09[UTC]"]
+    book.clock.set("2026-10-11T06:00:00Z")
+    assert book.work_all()[0] == "export:2026-10-10[UTC]"
+    book.clock.advance("1d")
+    book.work_all()
+    spans = book.rows("select window_start, window_end from duly_run where window_end > ? order by window_start", AT_9)
+    assert all(one[1] == other[0] for one, other in pairwise(spans))
 
 
 # -- what code declares -------------------------------------------------------------------------------------------------
