@@ -182,6 +182,21 @@ def test_a_job_that_comes_back_can_be_claimed_again(book: Book) -> None:
     assert [kind for kind, _ in events(book)] == ["job_registered", "job_retired", "job_resumed"]
 
 
+def test_an_end_of_a_scope_that_is_on_the_roster_is_not_dropped_in_silence(book: Book) -> None:
+    book.job()
+    add(book, "acme")
+
+    with pytest.raises(NotAllowed, match="is on the roster of export already, and has no end") as refused:
+        add(book, "globex", "acme", until="2026-10-20")
+
+    assert "duly jobs scopes retire export acme --at 2026-10-21T00:00:00Z" in (refused.value.next_step or "")
+    assert [*bounds(book)] == ["", "acme"]
+    assert [change.what for change in add(book, "acme")] == ["unchanged"]
+    add(book, "initech", until="2026-10-20")
+    add(book, "initech", until="2026-10-25")
+    assert bounds(book)["initech"][1] == parse_instant("2026-10-26T00:00:00Z")
+
+
 def test_what_is_said_of_the_roster_is_on_record(book: Book) -> None:
     book.job()
     add(book, "acme")
