@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -79,3 +80,48 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(story: Story, words:
     assert refused.code != 0
     assert said in refused.talk
     assert "paused" not in story.duly("jobs", "show", "close-day").out
+
+
+# -- a job of several scopes --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tenants(story: Story) -> Story:
+    story.job("bill", daily("UTC"))
+    for scope in ("acme", "globex"):
+        story.complete("bill", scope=scope)
+    return story
+
+
+def resumes(story: Story) -> list[list[str]]:
+    """The steps that `status` names, as they are typed."""
+    lines = [line.partition("duly jobs resume ")[2] for line in story.duly("status").out.splitlines()]
+    return [shlex.split(line) for line in lines if line]
+
+
+def paused_of(story: Story, job: str) -> list[str]:
+    return [line for line in story.duly("jobs", "show", job).out.splitlines() if " paused " in line]
+
+
+def test_a_job_that_is_paused_as_a_whole_is_resumed_as_a_whole(tenants: Story) -> None:
+    assert tenants.duly("jobs", "pause", "bill", *WHY).code == 0
+
+    steps = resumes(tenants)
+
+    assert ["bill", "--scope", "acme"] not in steps
+    assert steps[0] == ["bill"]
+    assert len(paused_of(tenants, "bill")) == 1
+    assert tenants.duly("jobs", "resume", *steps[0], *WHY).code == 0
+    assert resumes(tenants) == []
+
+
+def test_a_scope_that_is_paused_by_itself_is_named(tenants: Story) -> None:
+    assert tenants.duly("jobs", "pause", "bill", "--scope", "globex", *WHY).code == 0
+
+    (step,) = resumes(tenants)
+    (shown,) = paused_of(tenants, "bill")
+
+    assert step == ["bill", "--scope", "globex"]
+    assert "globex: paused by" in shown
+    assert tenants.duly("jobs", "resume", *step, *WHY).code == 0
+    assert paused_of(tenants, "bill") == []

@@ -284,3 +284,28 @@ def test_what_cannot_be_done_is_said_with_a_next_step(
     assert said.code == code
     assert told in said.talk
     assert "\n  try: duly " in said.talk
+
+
+@pytest.mark.parametrize("verb", ["skip", "cancel"])
+def test_what_comes_due_after_the_end_is_not_skipped_and_that_is_an_error(story: Story, verb: str) -> None:
+    retire(story, "acme")
+
+    said = story.duly(verb, "bill", "2026-11-25", "--scope", "acme", "--reason", "it is a holiday")
+
+    assert said.code != 0
+    assert f"cannot {verb} this run: the scope was retired at" in said.talk
+    assert "duly explain" in said.talk
+
+
+def test_a_window_of_the_schedule_of_before_is_explained_by_who_was_not_on_the_roster(story: Story) -> None:
+    retire(story, "acme")
+    story.clock.advance("4d")
+    zone = ("--period", "daily", "--zone", "Europe/Berlin", "--reason", "they bill there")
+    assert story.duly("jobs", "apply", "bill", *zone).code == 0
+    story.clock.advance("3d")
+    add(story, "acme")
+
+    said = story.duly("explain", "bill", "2026-11-22", "--scope", "acme").out
+
+    assert "not on the roster then; resumed: a new contract" in said
+    assert "2026-11-22[UTC]" in said

@@ -210,3 +210,13 @@ def test_a_next_step_on_the_day_of_the_change_names_one_of_its_two_windows(story
     ]
     for step in steps:
         assert story.duly(*shlex.split(step)[1:], "--reason", "the disk was full").code == 0
+
+
+def test_a_job_is_planned_by_the_name_that_it_gave_up(story: Story) -> None:
+    assert story.duly("jobs", "rename", "report", "daily-report", "--reason", "a clearer name").code == 0
+
+    said = plan(story, *NEW_YORK)
+
+    assert "report is named daily-report now" in said.talk
+    assert said.out.startswith("daily-report: version 2:")
+    assert "duly jobs apply daily-report" in said.talk

@@ -12,7 +12,7 @@ import pytest
 from duly.errors import Conflict, LedgerUnavailable
 from duly.ledger.ask import Ask, Statement
 from duly.ledger.complete import has_completed
-from duly.ledger.records import Claim
+from duly.ledger.records import Claim, Line
 from duly.schedule.spec import daily
 from duly.testing import histories
 from duly.testing.histories import Hand, History, HistoryFailed, Race, SqliteStage, Stage, check, every_history, replay
@@ -124,6 +124,13 @@ def test_a_line_that_is_held_or_written_is_never_taken_for_one_that_is_only_name
     assert name.reads == name.locks == frozenset()
     assert add.changes == {"line"}
     assert add.locks == {"line", "job"}
+
+
+@pytest.mark.parametrize("column", [*Line.__match_args__[2:]])
+def test_whoever_looks_at_what_of_a_line_may_change_reads_it(column: str) -> None:
+    looked = touched_by(Ask("one", Statement("", f"select l.{column} from duly_line l where l.id = 1"), {}))
+
+    assert looked.reads == {"line"}
 
 
 # -- waiting ------------------------------------------------------------------------------------------------------------

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import types
+from collections.abc import Callable, Coroutine, Generator
+from copy import copy
+from typing import Any
+
 import pytest
 
 from duly.errors import BelowHorizon, ClaimLost, NotAllowed, OutcomeUnknown, RunSkipped
+from duly.ledger.cancel import cancel
 from duly.ledger.open import Idle, Taken
-from duly.ledger.records import AlreadyCompleted, Claim
+from duly.ledger.records import AlreadyCompleted, Claim, Run
+from duly.ledger.resolve import skip, unskip
+from duly.ledger.take import LOCK_LINE
 from duly.times import DAY
-from tests.books import Book
+from tests.books import WORD, Book, PostgresBook
 
 # -- retry --------------------------------------------------------------------------------------------------------------
 
@@ -265,3 +273,69 @@ def test_an_unknown_run_answers_unknown_to_everything_but_its_resolution(book: B
             act(claim.run)
     with pytest.raises(NotAllowed, match="resolve"):
         book.skip()
+
+
+# -- a rival who opens the window just now ---------------------------------------------------------------------------------
+
+
+@types.coroutine
+def beside(operation: Coroutine[Any, Any, Run], rival: Callable[[], object]) -> Generator[Any, Any, Run]:
+    """The operation, with a rival who acts and commits just before it holds the line."""
+    answer, acts = None, True
+    while True:
+        try:
+            ask = operation.send(answer)
+        except StopIteration as ended:
+            done: Run = ended.value
+            return done
+        if acts and ask.statement is LOCK_LINE:
+            rival()
+            acts = False
+        answer = yield ask
+
+
+def rival_of(book: Book) -> Book:
+    """The same ledger by another connection."""
+    if not isinstance(book, PostgresBook):
+        pytest.skip("one writer at a time: nobody comes between")
+    rival = copy(book)
+    rival.store = book.open()
+    return rival
+
+
+@pytest.mark.parametrize("say", [skip, cancel])
+def test_a_window_that_a_rival_opens_meanwhile_is_not_said_to_be_pruned(
+    book: Book, say: Callable[..., Coroutine[Any, Any, Run]]
+) -> None:
+    rival = rival_of(book)
+    book.job()
+    known, run, occurrence = book.find()
+    operation = beside(say(known, run, occurrence, WORD), lambda: rival.release(rival.take()))
+
+    assert book.write(operation).state == "skipped"
+
+    assert book.attempts(run) == [(1, "released")]
+
+
+def test_a_window_that_a_rival_works_meanwhile_is_not_skipped(book: Book) -> None:
+    rival = rival_of(book)
+    book.job()
+    known, run, occurrence = book.find()
+
+    with pytest.raises(NotAllowed, match="it is running; wait for its attempt"):
+        book.write(beside(skip(known, run, occurrence, WORD), rival.take))
+
+
+def test_two_who_take_a_window_out_of_a_skipped_range_at_once_are_told_what_it_is(book: Book) -> None:
+    rival = rival_of(book)
+    book.job(catch_up="latest")
+    book.work_all()
+    book.clock.advance("3d")
+    book.work_all()
+    known, run, occurrence = book.find("2026-10-06")
+    operation = beside(unskip(known, run, occurrence, WORD), lambda: rival.unskip("2026-10-06"))
+
+    with pytest.raises(NotAllowed, match="it is open"):
+        book.write(operation)
+
+    assert book.state(run) == "open"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from duly.errors import JobRenamed, Misuse, NotAllowed, Refused, Retired, RunSkipped
@@ -13,10 +15,13 @@ from duly.ledger.register import Declaration, declare
 from duly.ledger.remembered import claim_remembered, recall, remember
 from duly.ledger.rename import rename
 from duly.ledger.retire import bring_back, retire_job
+from duly.ledger.ripe import outlook
 from duly.ledger.roster import Change, Scope, add_scopes, differs, enrol, lines_of, retire_scopes, scope_of
+from duly.ledger.versions import apply
 from duly.records import replace
 from duly.schedule.keys import parse_key
-from duly.schedule.spec import daily
+from duly.schedule.spec import Schedule, cron, daily
+from duly.times import SECOND, parse_instant
 from duly.work.identity import new_attempt_id
 from tests.books import WORD, Book
 
@@ -58,6 +63,47 @@ def test_no_way_leads_to_a_window_that_comes_due_after_the_end(book: Book) -> No
     with pytest.raises(Retired):
         book.write(once(parse_key(f"export:{NEXT_DAY}[UTC]"), claimer()))
     assert book.rows("select * from duly_run") == []
+
+
+@pytest.mark.parametrize("window", [NEXT_DAY, "2026-10-09"])
+def test_no_word_of_a_person_opens_a_window_that_comes_due_after_the_end(book: Book, window: str) -> None:
+    book.job()
+    retire(book, at=BETWEEN)
+    before = book.everything()
+
+    for say in (book.skip, book.cancel):
+        with pytest.raises(Retired, match="what comes due from then on is not owed"):
+            say(window)
+
+    assert book.everything() == before
+    book.clock.advance("5d")
+    assert book.work_all() == []
+
+
+def test_a_window_in_a_skipped_range_after_the_end_is_not_unskipped(book: Book) -> None:
+    book.job()
+    book.work_all()
+    retire(book)
+    book.clock.advance("4d")
+    add(book, "")
+    retire(book, at="2026-10-07")
+    before = book.everything()
+
+    with pytest.raises(Retired):
+        book.unskip("2026-10-07")
+    assert book.everything() == before
+    assert book.unskip("2026-10-06").state == "open"
+
+
+def test_a_run_that_was_opened_before_the_end_may_still_be_skipped_and_unskipped(book: Book) -> None:
+    book.job()
+    claim = book.take(NEXT_DAY)
+    book.release(claim)
+    retire(book, at=BETWEEN)
+
+    assert book.state(claim.run) == "skipped"
+    assert book.unskip(NEXT_DAY).state == "open"
+    assert book.cancel(NEXT_DAY).state == "skipped"
 
 
 def test_a_window_that_came_due_before_the_end_can_be_named(book: Book) -> None:
@@ -136,6 +182,21 @@ def test_a_job_that_comes_back_can_be_claimed_again(book: Book) -> None:
     assert [kind for kind, _ in events(book)] == ["job_registered", "job_retired", "job_resumed"]
 
 
+def test_an_end_of_a_scope_that_is_on_the_roster_is_not_dropped_in_silence(book: Book) -> None:
+    book.job()
+    add(book, "acme")
+
+    with pytest.raises(NotAllowed, match="is on the roster of export already, and has no end") as refused:
+        add(book, "globex", "acme", until="2026-10-20")
+
+    assert "duly jobs scopes retire export acme --at 2026-10-21T00:00:00Z" in (refused.value.next_step or "")
+    assert [*bounds(book)] == ["", "acme"]
+    assert [change.what for change in add(book, "acme")] == ["unchanged"]
+    add(book, "initech", until="2026-10-20")
+    add(book, "initech", until="2026-10-25")
+    assert bounds(book)["initech"][1] == parse_instant("2026-10-26T00:00:00Z")
+
+
 def test_what_is_said_of_the_roster_is_on_record(book: Book) -> None:
     book.job()
     add(book, "acme")
@@ -148,6 +209,83 @@ def test_what_is_said_of_the_roster_is_on_record(book: Book) -> None:
         ("scope_resumed", "acme from 2026-10-06T00:00:00Z until 2026-10-08T00:00:00Z"),
     ]
     assert book.events("scope_retired")[0][:2] == (WORD.by, WORD.reason)
+
+
+# -- another schedule after an end --------------------------------------------------------------------------------------
+
+
+def edit(book: Book, schedule: Schedule) -> None:
+    book.write(apply("export", schedule, by=WORD.by, reason="other times"))
+    book.adopt("export", schedule)
+
+
+@pytest.mark.parametrize("schedule", [daily("Europe/Berlin"), daily("UTC", at="02:30")])
+def test_a_retired_line_is_not_ripe_again_under_another_schedule(book: Book, schedule: Schedule) -> None:
+    book.job()
+    book.work_all()
+    retire(book)
+
+    edit(book, schedule)
+
+    assert book.rows("select next_due from duly_line") == [(None,)]
+    book.clock.advance("4d")
+    assert book.store.read(outlook()).ripe == []
+
+
+AT_9 = parse_instant("2026-10-09T12:00:00Z")
+ZONES_AND_TIMES = [daily("Europe/Berlin"), daily("UTC", at="02:30"), cron("0 */6 * * *", zone="UTC")]
+
+
+def gaps(book: Book, series: int, first: str, last: str) -> list[str]:
+    """Days of a series, from first to last, that have neither a row nor a skipped range."""
+    days = [f"2026-10-{day:02}" for day in range(int(first[-2:]), int(last[-2:]) + 1)]
+    names = {day: 2 * (parse_instant(f"{day}T00:00:00Z") // SECOND) for day in days}
+    rows = {nominal for (nominal,) in book.rows("select nominal from duly_run where series = ?", series)}
+    ranges = book.rows("select from_nominal, to_nominal from duly_skipped where series = ?", series)
+    return [day for day, name in names.items() if name not in rows and not any(a <= name < b for a, b in ranges)]
+
+
+@pytest.mark.parametrize("schedule", ZONES_AND_TIMES)
+def test_what_came_due_under_the_schedule_of_before_is_skipped_with_a_reason(book: Book, schedule: Schedule) -> None:
+    book.job()
+    book.work_all()
+    book.write(retire_job("export", WORD, skip_owed=False))
+    book.clock.advance("4d")
+    edit(book, schedule)  # from the 11th on
+    book.clock.advance("3d")
+
+    book.write(bring_back("export", WORD))
+
+    (series,) = book.rows("select min(id) from duly_series")[0]
+    assert gaps(book, series, "2026-10-05", "2026-10-10") == []
+    for day in ("2026-10-06", "2026-10-10"):
+        assert isinstance(book.ask_key(f"export:{day}[UTC]"), RunSkipped)
+    assert len(book.work_all()) == 1
+
+
+@pytest.mark.parametrize("schedule", ZONES_AND_TIMES)
+def test_a_job_that_comes_back_at_once_owes_what_the_schedule_of_before_still_has(
+    book: Book, schedule: Schedule
+) -> None:
+    """The new schedule has no window that is due. So the newest of before is owed again, and the one that has begun."""
+    book.job()
+    book.work_all()
+    book.write(retire_job("export", WORD, skip_owed=False))
+    book.clock.advance("4d")
+    edit(book, schedule)
+
+    book.write(bring_back("export", WORD))
+
+    (series,) = book.rows("select min(id) from duly_series")[0]
+    assert gaps(book, series, "2026-10-05", "2026-10-10") == []
+    assert [reason for reason in book.reasons() if "not on the roster then" not in reason] == []
+    assert book.work_all() == ["export:2026-10-09[UTC]"]
+    book.clock.set("2026-10-11T06:00:00Z")
+    assert book.work_all()[0] == "export:2026-10-10[UTC]"
+    book.clock.advance("1d")
+    book.work_all()
+    spans = book.rows("select window_start, window_end from duly_run where window_end > ? order by window_start", AT_9)
+    assert all(one[1] == other[0] for one, other in pairwise(spans))
 
 
 # -- what code declares -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from duly.cli.arguments import add_format, add_ledger, add_run, add_scope
 from duly.cli.ledgers import open_ledger, shown
 from duly.cli.output import as_json, document, glyph_and_word, line_name, note, table, window_name
 from duly.cli.runs_argument import RunArgument, addressed, echo, run_argument
-from duly.errors import Misuse, NotAllowed
+from duly.errors import Misuse, NotAllowed, Retired
 from duly.evidence.verdict import Window, window_of, window_of_row
 from duly.ledger.address import Addressed
 from duly.ledger.ask import now as ledger_now
@@ -91,6 +91,8 @@ def run_change(
     except NotAllowed as e:
         e.next_step = e.next_step or line("explain", args)
         raise
+    except Retired as e:  # to a poke it means that all is well; here nobody got what they asked for
+        raise NotAllowed(f"cannot {verb} this run: {e}", next_step=line("explain", args)) from e
     echo(changed.addressed)
     _print(args, verb, changed)
     follows = then if isinstance(then, str) else then(changed)

@@ -15,7 +15,7 @@ from duly.cli.plan import configured_schedule, in_words, plan_as_json, planned, 
 from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
 from duly.evidence.jobs import JobSeen, job, jobs
-from duly.ledger.records import Job, Version, pause_of, pause_words
+from duly.ledger.records import Job, Version, own_pause, pause_words
 from duly.ledger.versions import Applied, apply
 from duly.schedule.keys import nominal_text
 from duly.times import duration_text
@@ -245,7 +245,7 @@ def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
     if seen.next_due is not None and known.version is not None:
         facts.append(["next due", when(seen.next_due, known.version.zone, time=args.time, now=now)])
     facts += _policies(known.job)
-    facts += [["paused", pause_words(pause)] for pause in [pause_of(known, now)] if pause is not None]
+    facts += [["paused", words] for words in _pauses(seen, now)]
     if seen.former_names:
         facts.insert(0, ["formerly", ", ".join(seen.former_names)])
     if known.job.retired_at is not None:
@@ -257,6 +257,17 @@ def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
     if len(seen.versions) > 1:
         parts += ["", "versions", table([_version_row(version, args, now) for version in seen.versions])]
     return "\n".join(parts)
+
+
+def _pauses(seen: JobSeen, now: int) -> list[str]:
+    """The pauses that are in force: of the job as a whole, and of each scope by itself."""
+    whole = own_pause(seen.lines[0].job)
+    words = [pause_words(whole)] if whole is not None and whole.covers(now) else []
+    for line in (known.line for known in seen.lines):
+        own = own_pause(line)
+        if line is not None and own is not None and own.covers(now):
+            words.append(f"{line.scope or '(none)'}: {pause_words(own)}")
+    return words
 
 
 def _policies(row: Job) -> list[list[str]]:

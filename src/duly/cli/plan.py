@@ -6,6 +6,7 @@ from duly.cli import codes
 from duly.cli.arguments import given_schedule
 from duly.cli.ledgers import configured, open_to_look, shown
 from duly.cli.output import GLYPHS, Cell, iso, note, show, table, when
+from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
 from duly.evidence.explain import length
 from duly.evidence.next import parse_range
@@ -28,12 +29,15 @@ SHOWN_INTO = 3  # of the windows that one is split into
 
 def run_plan(args: argparse.Namespace) -> int:
     schedule = given_schedule(args, "jobs plan", [args.job, args.range]) or configured_schedule(args.job)
+    store = open_to_look(args.ledger)
+    args.job = store.read(job_meant(args.job))
+    schedule = schedule or configured_schedule(args.job)
     if schedule is None:
         raise Misuse(
             "jobs plan: which schedule? Give it by flags, as `duly exec` takes them, or in a configuration",
             next_step=f"duly jobs plan {args.job} --period daily --zone Europe/Paris",
         )
-    made = open_to_look(args.ledger).read(planned(args.job, schedule, args.range))
+    made = store.read(planned(args.job, schedule, args.range))
     show_plan(args, made)
     if made.changes:
         note(f"nothing was changed; next: {_apply(args)}")

@@ -25,7 +25,7 @@ from duly.evidence.status import Asked, Paused, Status, Unopened, status
 from duly.evidence.verdict import Window, grace_text
 from duly.evidence.words import ago, span
 from duly.ledger import backfill_states as backfills
-from duly.ledger.records import pause_words
+from duly.ledger.records import own_pause, pause_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _paused_row(paused: Paused, args: argparse.Namespace) -> list[str | Cell]:
     known = paused.known
     assert known.line is not None
     waiting = f"; {paused.windows}{'+' if paused.more else ''} windows wait" if paused.windows else ""
-    scope = ["--scope", known.line.scope] if known.line.scope else []
+    scope = [] if paused.pause == own_pause(known.job) else ["--scope", known.line.scope]
     ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
     step = join(["duly", "jobs", "resume", known.job.name, *scope, *ledger])
     name = f"{known.line.scope}/{known.job.name}" if known.line.scope else known.job.name

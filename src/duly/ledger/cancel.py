@@ -8,15 +8,14 @@ run that nobody works is skipped instead.
 
 from __future__ import annotations
 
-from duly.errors import BelowHorizon, NotAllowed
+from duly.errors import NotAllowed
 from duly.ledger import states
 from duly.ledger.ask import Statement, count, one
-from duly.ledger.bounds import chained
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.resolve import Word, not_allowed
-from duly.ledger.take import end_gone, gone, hold_line, look, run_parameters, seen_of
-from duly.ledger.windows import SKIP_IF_FREE, open_window
+from duly.ledger.resolve import Word, not_allowed, open_named
+from duly.ledger.take import end_gone, gone, look, run_parameters, seen_of
+from duly.ledger.windows import SKIP_IF_FREE
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -74,12 +73,11 @@ async def cancel(known: Known, run: RunId, occurrence: Occurrence | None, word: 
     """Ask the attempt that works a run to stop. Asking again changes nothing. Without an attempt the run is skipped.
 
     One that is gone ends by its contract, as one that vanished after it was asked; if it is unknown and alive after all, it
-    hears of the request. Raises `NotAllowed` for a run that is settled or unknown.
+    hears of the request. Raises `NotAllowed` for a run that is settled or unknown, and `Retired` for a window without a row
+    that comes due after the line's end.
     """
-    if await look(run) is None and not await open_window(
-        await hold_line(known), run, await chained(known, run, occurrence)
-    ):
-        raise BelowHorizon
+    if await look(run) is None:
+        await open_named(known, run, occurrence)
     await one(LOCK_RUN, int, **run_parameters(run))
     seen = await seen_of(run)
     if seen.state == states.RUNNING:

@@ -17,13 +17,12 @@ from duly.ledger.events import tell
 from duly.ledger.open import SKIP_RANGE, open_owed
 from duly.ledger.owed import UNSETTLED_OF_LINE
 from duly.ledger.policy import dropped_ranges
-from duly.ledger.records import Known, Run, RunId
+from duly.ledger.records import Known, Run, RunId, Series
 from duly.ledger.register import name_now, renamed
-from duly.ledger.spells import Spell, due_before, spell_in_force, spells_of
+from duly.ledger.spells import Spell, known_by, placed_before, spell_in_force, spells_of_line
 from duly.ledger.take import hold_line, run_parameters, seen_of
-from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE
+from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, open_to_work
 from duly.records import record
-from duly.times import DAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,51 +117,75 @@ async def resume_line(known: Known, since: int | None, word: Word) -> Known:
 
 
 async def _pass_over(known: Known, since: int | None, instant: int, word: Word) -> None:
-    """Skip the windows between the last that is open and the first that is owed again, and open from there on."""
-    line, series = known.line, known.series
+    """Skip the windows between the last that is open and the first that is owed again, and open from there on.
+
+    Another schedule may have come meanwhile: each window is skipped, or opened, in the series that names it.
+    """
+    line = known.line
     assert line is not None
-    assert series is not None
     assert line.opened_until is not None
-    spell = spell_in_force(known)
-    newest = next(spell.before(instant), None)
+    spells = await spells_of_line(known)
     if since is None:
-        since = instant if newest is None else newest.due
-    until, first = line.opened_until, next(spell.after(since - 1), None)
-    unopened = next(spell.ending_after(until), None)
+        newest = next(placed_before(spells, instant), None)
+        since = instant if newest is None else newest.occurrence.due
+    until = line.opened_until
+    for former in spells[:-1]:
+        until = await _leave(known, former, until, since, word)
+    spell = spell_in_force(known)
+    first, unopened = next(spell.after(since - 1), None), next(spell.ending_after(until), None)
     if first is None or unopened is None or unopened.due >= first.due:
         first = unopened  # nothing came due meanwhile
     else:
-        until = await _skip_before(known, first, word)
+        until = await _skip_before(known, spell, until, first, word)
     await count(OPENED_UNTIL, line=line.id, until=until, next_due=None if first is None else first.due)
 
 
-async def _skip_before(known: Known, first: Occurrence, word: Word) -> int:
-    """Skip all windows that are not open and lie before one; where the next window of the line starts then."""
-    line, series = known.line, known.series
-    assert line is not None
+async def _leave(known: Known, former: Spell, until: int, since: int, word: Word) -> int:
+    """Skip what came due of a version before the one in force, and open what is owed again; where its windows end.
+
+    No poke opens them: it looks at the version in force.
+    """
+    if former.until is None or until >= former.until or (unopened := next(former.ending_after(until), None)) is None:
+        return until
+    of_series = await known_by(known, *former.series)
+    assert of_series is not None  # it is a spell of the line
+    series = of_series.series
     assert series is not None
-    assert line.opened_until is not None
-    spells = await spells_of(known)
-    ranges = [span for spell in spells for span in _away(spell, line.opened_until, first)]
+    missed = next((o for o in former.before(since - 1) if o.end >= unopened.end), None)
+    ranges = [] if missed is None else dropped_ranges(former, unopened, missed)
+    await _skip_ranges(series, ranges, word)
+    last = [] if missed is None else [missed]
+    owed = list(former.ending_after(until if missed is None else missed.end))
+    opening = await open_in_order(series, until, Coming([*last, *owed], ranges, None))
+    for occurrence in opening.fresh:
+        await open_to_work(of_series, RunId(series.id, occurrence.nominal), occurrence, word.by)
+    return opening.until
+
+
+async def _skip_before(known: Known, spell: Spell, until: int, first: Occurrence, word: Word) -> int:
+    """Skip all windows of the version in force that are not open and lie before one; where the next window starts then."""
+    series = known.series
+    assert series is not None
+    ranges = _away(spell, until, first)
+    await _skip_ranges(series, ranges, word)
+    last = next((o for o in spell.before(first.due) if o.end <= first.start), None)
+    coming = Coming([] if last is None else [last], ranges, first)
+    return (await open_in_order(series, until, coming)).until
+
+
+async def _skip_ranges(series: Series, ranges: list[Range], word: Word) -> None:
     reason = f"not on the roster then; resumed: {word.reason}"
     for span in ranges:
         await count(SKIP_RANGE, series=series.id, first=span.first, beyond=span.beyond, reason=reason, by=word.by)
-    last = next((o for o in due_before(spells, first.due) if o.end <= first.start), None)
-    coming = Coming([] if last is None else [last], ranges, first)
-    return (await open_in_order(series, line.opened_until, coming)).until
 
 
 def _away(spell: Spell, opened_until: int, first: Occurrence) -> list[Range]:
-    """The windows of a version that are not open and lie before one, as ranges. Pure."""
+    """The windows of the version in force that are not open and lie before one, as ranges. Pure."""
     unopened = next(spell.ending_after(opened_until), None)
     last = next((o for o in spell.before(first.due) if o.end <= first.start), None)
     if unopened is None or last is None or last.end < unopened.end:
         return []
-    if spell.until is None:
-        return dropped_ranges(spell, unopened, last)
-    # All that is left of a version before the one in force. The last in time need not have the highest name.
-    ending = spell.ending_after(max(unopened.start, last.end - 2 * DAY))
-    return [Range(unopened.nominal, max(o.nominal for o in ending) + 1)]
+    return dropped_ranges(spell, unopened, last)
 
 
 async def hold_job(name: str) -> int | None:

@@ -175,10 +175,16 @@ def pause_words(pause: Pause) -> str:
     return f"paused{until} by {pause.by}: {pause.why}"
 
 
+def own_pause(row: Job | Line | None) -> Pause | None:
+    """The last pause that was written of a job as a whole, or of one line, whether or not it is over."""
+    if row is None or row.paused_at is None:
+        return None
+    return Pause(row.paused_at, row.paused_until, row.paused_by or "", row.paused_why or "")
+
+
 def pauses_of(known: Known) -> list[Pause]:
     """The last pause of the job and that of its line, whether or not they are over."""
-    rows = [row for row in (known.job, known.line) if row is not None and row.paused_at is not None]
-    return [Pause(row.paused_at or 0, row.paused_until, row.paused_by or "", row.paused_why or "") for row in rows]
+    return [pause for row in (known.job, known.line) if (pause := own_pause(row)) is not None]
 
 
 def pause_of(known: Known, instant: int) -> Pause | None:

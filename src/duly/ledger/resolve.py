@@ -13,7 +13,7 @@ from duly.ledger.bounds import chained, passed_over
 from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.take import hold_line, look, look_newest, run_parameters, seen_of, skipped_by_range
+from duly.ledger.take import hold_line, look, look_newest, retired, run_parameters, seen_of, skipped_by_range
 from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, open_window
 from duly.records import record
 
@@ -196,10 +196,11 @@ async def retry(run: RunId, word: Word, *, new_payload: bool = False) -> Run:
 
 
 async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
-    """Settle a run without doing it. A window without a row is given one: a person's skip is never a range."""
-    if await look(run) is None:
-        await _open(await hold_line(known), run, occurrence)
-    seen = await look(run)
+    """Settle a run without doing it. A window without a row is given one: a person's skip is never a range.
+
+    Raises `NotAllowed`, and `Retired` for a window without a row that comes due after the line's end.
+    """
+    seen = await look(run) or await open_named(known, run, occurrence)
     if not await count(SKIP_IF_FREE, **run_parameters(run), cause=word.reason):
         raise not_allowed("skip", seen)
     await tell("skipped", run=run, by=word.by, reason=word.reason)
@@ -209,7 +210,7 @@ async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Wo
 async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
     """Make a skipped run what it was before, and owed whatever the catch-up policy. Cuts it out of a skipped range.
 
-    Raises `NotAllowed` for a run that is not skipped, and for a window without a time of its own.
+    Raises `NotAllowed` for a run that is not skipped, and for a window without a time of its own; `Retired` as `skip`.
     """
     seen = await look(run)
     if seen is not None and seen.state == states.SKIPPED and seen.due is not None and seen.window_start is None:
@@ -217,12 +218,12 @@ async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: 
     if seen is None and occurrence is not None and await passed_over(known, occurrence):
         raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
     if seen is None and await skipped_by_range(run.series, run.nominal) is not None:
-        known = await hold_line(known)
-        await _cut_out(run)
-        await _open(known, run, occurrence)
-        if occurrence is not None and (await seen_of(run)).window_start is None:
-            raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
-        await count(SKIP_IF_FREE, **run_parameters(run), cause="was in a skipped range")
+        seen = await open_named(known, run, occurrence)
+        if await skipped_by_range(run.series, run.nominal) is not None:  # else somebody cut it out a moment ago
+            await _cut_out(run)
+            if occurrence is not None and seen.window_start is None:
+                raise NotAllowed(f"nothing is left to work: {NO_TIME_LEFT}")
+            await count(SKIP_IF_FREE, **run_parameters(run), cause="was in a skipped range")
     if not await count(UNSKIP_IF_SKIPPED, **run_parameters(run)):
         if seen is not None and seen.state == states.SKIPPED:
             raise BelowHorizon
@@ -247,9 +248,21 @@ async def reopen(run: RunId, word: Word) -> Run:
     return await seen_of(again)
 
 
-async def _open(known: Known, run: RunId, occurrence: Occurrence | None) -> None:
-    if not await open_window(known, run, await chained(known, run, occurrence)):
+async def open_named(known: Known, run: RunId, occurrence: Occurrence | None) -> Run:
+    """Give a window that was seen without a row the row that a person's word needs; the row, also where a rival was first.
+
+    The line is held from here on. What comes due after its end gets no row, by whatever way somebody asks.
+    """
+    known = await hold_line(known)
+    if (opened := await look(run)) is not None:
+        return opened
+    ended = retired(known, await now() if occurrence is None else occurrence.due)
+    if ended is not None:
+        raise ended
+    await open_window(known, run, await chained(known, run, occurrence))
+    if (opened := await look(run)) is None:
         raise BelowHorizon
+    return opened
 
 
 async def cut_out(run: RunId, word: Word) -> None:

@@ -15,6 +15,7 @@ from duly.ledger.address import DAYS_BACK, date_text
 from duly.ledger.ask import Statement, count, every, now
 from duly.ledger.ends import Ended, end_line, hold_job, resume_line
 from duly.ledger.events import tell
+from duly.ledger.named import quoted
 from duly.ledger.records import LINE_COLUMNS, Known, Line
 from duly.ledger.register import ADD_LINE, Declaration, add_series, declare, declare_job, find, start_line
 from duly.ledger.resolve import Word
@@ -87,8 +88,8 @@ async def add_scopes(
 ) -> list[Change]:
     """Put scopes on a job's roster, from their newest window that is due or from `since` on. Retired ones are resumed.
 
-    Raises `UnknownJob`, `NameInvalid`, `NotAllowed` for a job that is retired, and `WindowInvalid` for bounds that cannot
-    be read.
+    Raises `UnknownJob`, `NameInvalid`, `NotAllowed` for a job that is retired and for an end of a scope that is on the
+    roster without one, and `WindowInvalid` for bounds that cannot be read.
     """
     known = await _held(name)
     begins = await bound_of(known, "from", since)
@@ -183,6 +184,13 @@ async def _add(known: Known, scope: str, begins: int | None, ends: int | None, w
     job = known.job
     found = await _found(job.name, scope)
     if found.line is not None and found.line.ends is None:
+        if ends is not None:
+            raise NotAllowed(
+                f"{scope or 'the line without a scope'} is on the roster of {job.name} already, and has no end; "
+                "nothing was changed",
+                next_step=f"duly jobs scopes retire {job.name} {quoted(scope)} --at {instant_text(ends)} "
+                f"--reason {quoted(word.reason)}",
+            )
         return Change(KEPT, found)
     if found.line is not None:
         found = await resume_line(found, begins, word)

@@ -278,7 +278,7 @@ async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> Non
     if returning is not None and returning.id != known.series.id:
         await _put_ahead_anew(known, returning, coming, opening.until, by)
     first = next(coming.ending_after(opening.until), None)
-    next_due = None if first is None else first.due
+    next_due = first.due if first is not None and line.owes(first.due) else None
     await count(OPENED_UNTIL, line=known.line.id, until=opening.until, next_due=next_due)
 
 

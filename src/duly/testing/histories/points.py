@@ -90,7 +90,7 @@ _POINTS_TO = {
 _TOLD = frozenset(("event", "meta", "clock"))
 
 # What of a line ever changes: a statement that names none of it reads only which line it is.
-_OF_A_LINE = ("holder_", "opened_until", "starts", "ends", "undeclared_at", "live_claims")
+_OF_A_LINE = ("holder_", "opened_until", "next_due", "starts", "ends", "undeclared_at", "paused_", "live_claims")
 
 
 class Touched:
