@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from duly.errors import ClaimLost, LedgerUnavailable
 from duly.ledger.address import by_window
-from duly.ledger.backfill import Asked, cancel_backfill, pause_backfill, start
+from duly.ledger.backfill import FAILED, Asked, cancel_backfill, pause_backfill, start
 from duly.ledger.backfill_claim import claim_backfill
 from duly.ledger.cancel import cancel
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
@@ -268,6 +268,15 @@ def asked_for_and_unknown(book: Book) -> Claim:
     claim = asked_for_and_lapsed(book, contract="external")
     book.write(claim_backfill(book.declaration(), Claimer(b"g000000000000002", "host/1@1+a", "test")))
     return claim
+
+
+def failed_and_asked_for(book: Book) -> None:
+    """A backfill of a window that failed and is tried again tomorrow, of a job whose runs may not overlap."""
+    book.job()
+    book.fail(take(book), retry_in=24 * HOUR)
+    book.work_all()
+    book.clock.advance(MINUTE)
+    book.backfill(DAY, NEXT_DAY, what=(FAILED,))
 
 
 def _of_backfill(book: Book) -> Claim:
@@ -732,6 +741,8 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("backfill-pause", asked_for_and_given_back, (works_backfill, holds_up)),
     ("backfill-forget", asked_for, (works_backfill, forgets)),
     ("backfill-poke", asked_for_and_lapsed, (works_backfill, pokes())),
+    ("backfill-retire", asked_for, (works_backfill, retires_job)),
+    ("backfill-retire-failed", failed_and_asked_for, (works_backfill, retires_job)),
     ("ask-forget", to_be_asked_for, (asks, forgets)),
     ("ask-take", to_be_asked_for, (asks, works(DAY_BEFORE))),
     ("ask-poke", three_owed, (asks, pokes())),

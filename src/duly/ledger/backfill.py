@@ -453,12 +453,12 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
         "by": word.by,
         "reason": word.reason,
     }
+    await hold_line(planned.known)  # before its series, which is held as the row is added
     if not await count(ADD_BACKFILL, **columns):
         raise BelowHorizon(f"windows of {asked.text} were pruned just now; nothing was changed")
     number = await one(NEWEST_BACKFILL, int, series=series.id)
     assert number is not None
     if MISSING in asked.what:
-        await hold_line(planned.known)
         await count(ADOPT_OPEN, series=series.id, first=planned.low, beyond=planned.beyond, backfill=number)
     mine = await find_backfill(number)
     await _tell("backfill_started", mine, planned.known.job.id, word)

@@ -224,12 +224,15 @@ class _Claiming:
         return await self._answer(run, taken)
 
     async def _freed(self, mine: Backfill, occurrence: Occurrence, kind: str) -> Run | None:
-        """The row of a window that was settled, or waited for a person, made free by the word of whoever asked for it."""
+        """The row of a window that was settled, or waited for a person, made free by the word of whoever asked for it.
+
+        The line is held before its run is changed: whoever retires the line holds it, and then skips its runs.
+        """
+        self._known = await hold_line(self._known)
         word = Word(mine.by, f"backfill {mine.id}: {mine.reason}")
         row = await look_newest(mine.series, occurrence.nominal)
         if row is None:
             if kind == SKIPPED:
-                self._known = await hold_line(self._known)
                 await cut_out(RunId(mine.series, occurrence.nominal), word)
             return None
         try:
