@@ -176,6 +176,20 @@ def test_exec_refuses_a_backfill_of_another_job_and_one_beside_a_window(story: S
     assert (both.code, "--backfill works the windows" in both.talk) == (64, True)
 
 
+def test_of_a_retired_job_its_backfill_is_worked_to_the_end(story: Story) -> None:
+    story.duly("backfill", "start", "close-day", RANGE, *WHY)
+    assert story.duly("jobs", "retire", "close-day", "--skip-owed", "--reason", "closed").code == 0
+
+    planned = story.duly("backfill", "plan", "close-day", "2026-11-19..2026-11-23")
+    worked = story.duly("exec", "close-day", "--backfill", "--", "sh", "-c", "echo $DULY_SCOPE.")
+
+    assert "; 3 come due after the line ended, and are not owed" in planned.out
+    assert "not due yet" not in planned.out
+    assert worked.code == 0
+    assert len(worked.out.split()) == 5
+    assert "done" in story.duly("backfill", "show", "1").out
+
+
 def test_a_former_name_of_the_job_is_understood(story: Story) -> None:
     assert story.duly("jobs", "rename", "close-day", "end-of-day", "--reason", "as the bank calls it").code == 0
 

@@ -233,7 +233,7 @@ def _start(args: argparse.Namespace) -> int:
 def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     known, asked = planned.known, planned.asked
     if planned.first is None or planned.last is None:
-        return f"{_name(known)}: no window of {asked.text} has come due" + _future(planned)
+        return f"{_name(known)}: no window of {asked.text} has come due" + _left_out(planned)
     zone = known.version.zone if known.version is not None else "UTC"
     first, last = (_window(known, occurrence.nominal) for occurrence in (planned.first, planned.last))
     bounds = " to ".join(when(at, zone, time=args.time, now=now) for at in (planned.first.start, planned.last.end))
@@ -246,7 +246,7 @@ def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     said.append(table(rows))
     at_a_time = "one at a time" if planned.at_a_time == 1 else f"{planned.at_a_time} at a time"
     stops = "" if asked.stop_after is None else f"; it stops when {asked.stop_after} of them need a person"
-    said.append(f"{planned.to_do} to be worked, the {asked.direction} first, {at_a_time}{stops}{_future(planned)}")
+    said.append(f"{planned.to_do} to be worked, the {asked.direction} first, {at_a_time}{stops}{_left_out(planned)}")
     if planned.at_a_time < asked.concurrency:
         why = "runs of this job may not overlap" if not known.job.overlap else "this job is ordered"
         said.append(f"{why}: so they are worked one at a time, whatever the concurrency")
@@ -255,8 +255,10 @@ def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     return "\n".join(said)
 
 
-def _future(planned: Plan) -> str:
-    return f"; {planned.future} are not due yet and are left out" if planned.future else ""
+def _left_out(planned: Plan) -> str:
+    future = f"; {planned.future} are not due yet and are left out" if planned.future else ""
+    ended = f"; {planned.not_owed} come due after the line ended, and are not owed" if planned.not_owed else ""
+    return future + ended
 
 
 def _plan_as_json(planned: Plan) -> dict[str, Json]:
@@ -275,6 +277,7 @@ def _plan_as_json(planned: Plan) -> dict[str, Json]:
         "counts": counts,
         "to_do": planned.to_do,
         "not_due": planned.future,
+        "not_owed": planned.not_owed,
         "what": what,
         "order": asked.direction,
         "concurrency": asked.concurrency,

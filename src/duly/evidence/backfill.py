@@ -92,7 +92,8 @@ async def _left(mine: Backfill, known: Known) -> int:
         return 0
     begun = {run.nominal for run in await every(UNSETTLED_OF_BACKFILL, Run, series=mine.series, backfill=mine.id)}
     sights = await look_at(mine.series, mine.first, mine.beyond)
-    ahead = (o for o in windows_left(mine, await spells_of(known)) if o.nominal not in begun)
+    assert known.line is not None  # it has a series
+    ahead = (o for o in windows_left(mine, await spells_of(known), known.line) if o.nominal not in begun)
     return sum(sights.wanted(occurrence, mine.wanted, mine.asked_at) is not None for occurrence in ahead)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from duly.ledger.ask import Value
-    from duly.ledger.records import Known
+    from duly.ledger.records import Known, Line
     from duly.ledger.resolve import Word
     from duly.ledger.spells import Spell
     from duly.schedule.occurrence import Occurrence
@@ -239,6 +239,7 @@ class Plan:
     low: int  # names, half-open
     beyond: int
     future: int  # in the range and not due yet
+    not_owed: int  # in the range, and due only after the line has ended
     at_a_time: int
 
 
@@ -278,18 +279,27 @@ def newest_first(spells: list[Spell], until: int, since: int, first: int, beyond
         edge, span = begin, 2 * span
 
 
-def windows_left(mine: Backfill, spells: list[Spell]) -> Iterator[Occurrence]:
-    """The windows of a backfill beyond its place, in its direction. Pure."""
+def windows_left(mine: Backfill, spells: list[Spell], line: Line) -> Iterator[Occurrence]:
+    """The windows of a backfill beyond its place, in its direction, as far as its line owes them. Pure."""
     if mine.direction == NEWEST:
-        yield from newest_first(spells, mine.place, mine.since, mine.first, mine.beyond)
-        return
-    ahead = in_order(spells, mine.place, mine.first, mine.beyond)
-    yield from takewhile(lambda o: o.end <= mine.until, ahead)
+        ahead = newest_first(spells, mine.place, mine.since, mine.first, mine.beyond)
+    else:
+        ahead = _until_its_end(mine, spells, mine.place)
+    return (o for o in ahead if line.owes(o.due))
 
 
-def is_left(mine: Backfill, occurrence: Occurrence) -> bool:
-    """Whether a window lies in the range of a backfill, beyond its place. Pure."""
-    if not mine.first <= occurrence.nominal < mine.beyond:
+def windows_not_owed(mine: Backfill, spells: list[Spell], line: Line) -> Iterator[Occurrence]:
+    """The windows of the range of a backfill that come due after its line has ended. Pure."""
+    return (o for o in _until_its_end(mine, spells, mine.since) if not line.owes(o.due))
+
+
+def _until_its_end(mine: Backfill, spells: list[Spell], since: int) -> Iterator[Occurrence]:
+    return takewhile(lambda o: o.end <= mine.until, in_order(spells, since, mine.first, mine.beyond))
+
+
+def is_left(mine: Backfill, occurrence: Occurrence, line: Line) -> bool:
+    """Whether a window lies in the range of a backfill, beyond its place, and its line owes it. Pure."""
+    if not mine.first <= occurrence.nominal < mine.beyond or not line.owes(occurrence.due):
         return False
     return occurrence.end > mine.place if mine.direction == OLDEST else occurrence.end <= mine.place
 
@@ -363,8 +373,8 @@ async def plan(name: str, scope: str, asked: Asked) -> Plan:
     if known.job.ordered and asked.direction == NEWEST:
         raise Misuse(f"order: {name} is ordered: a run waits until the one before it is settled, so oldest first")
     assert known.line is not None
-    instant = known.line.owed_by(await now())
-    windows, future = _split(in_order(spells, _before(asked.first), asked.first, asked.beyond), asked, instant)
+    ahead = in_order(spells, _before(asked.first), asked.first, asked.beyond)
+    windows, future, not_owed = _split(ahead, asked, await now(), known.line)
     below = [o for o in windows if o.nominal < known.series.horizon]
     if below:
         horizon = nominal_text(known.series.grain, known.series.horizon, known.series.zone)
@@ -380,7 +390,7 @@ async def plan(name: str, scope: str, asked: Asked) -> Plan:
     to_do = sum(sights.wanted(occurrence, asked.what) is not None for occurrence in windows)
     at_a_time = asked.concurrency if known.job.overlap and not known.job.ordered else 1
     first, last = (windows[0], windows[-1]) if windows else (None, None)
-    return Plan(known, asked, counts, to_do, first, last, low, beyond, future, at_a_time)
+    return Plan(known, asked, counts, to_do, first, last, low, beyond, future, not_owed, at_a_time)
 
 
 def _before(nominal: int) -> int:
@@ -388,18 +398,20 @@ def _before(nominal: int) -> int:
     return (nominal >> 1) * SECOND - 2 * DAY
 
 
-def _split(windows: Iterable[Occurrence], asked: Asked, instant: int) -> tuple[list[Occurrence], int]:
-    """The windows that are due, and how many of a range with an end are not."""
+def _split(windows: Iterable[Occurrence], asked: Asked, instant: int, line: Line) -> tuple[list[Occurrence], int, int]:
+    """The windows that are due and owed; how many of a range with an end are not due; how many the line does not owe."""
     due: list[Occurrence] = []
-    future = 0
+    future = not_owed = 0
     for occurrence in windows:
-        if occurrence.due <= instant:
-            due.append(occurrence)
-        elif asked.beyond is None:
+        if occurrence.due > instant and asked.beyond is None:
             break
+        if not line.owes(occurrence.due):
+            not_owed += 1
+        elif occurrence.due <= instant:
+            due.append(occurrence)
         else:
             future += 1
-    return due, future
+    return due, future, not_owed
 
 
 @record
