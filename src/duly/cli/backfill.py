@@ -233,7 +233,8 @@ def _start(args: argparse.Namespace) -> int:
 def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     known, asked = planned.known, planned.asked
     if planned.first is None or planned.last is None:
-        return f"{_name(known)}: no window of {asked.text} has come due" + _left_out(planned)
+        under = "" if planned.before is None else " under the schedule in force"
+        return f"{_name(known)}: no window of {asked.text} has come due{under}{_left_out(planned)}"
     zone = known.version.zone if known.version is not None else "UTC"
     first, last = (_window(known, occurrence.nominal) for occurrence in (planned.first, planned.last))
     bounds = " to ".join(when(at, zone, time=args.time, now=now) for at in (planned.first.start, planned.last.end))
@@ -258,7 +259,8 @@ def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
 def _left_out(planned: Plan) -> str:
     future = f"; {planned.future} are not due yet and are left out" if planned.future else ""
     ended = f"; {planned.not_owed} come due after the line ended, and are not owed" if planned.not_owed else ""
-    return future + ended
+    before = f"; {planned.before.words(planned.known)}" if planned.before is not None else ""
+    return future + ended + before
 
 
 def _plan_as_json(planned: Plan) -> dict[str, Json]:
@@ -278,6 +280,7 @@ def _plan_as_json(planned: Plan) -> dict[str, Json]:
         "to_do": planned.to_do,
         "not_due": planned.future,
         "not_owed": planned.not_owed,
+        "of_schedule_before": 0 if planned.before is None else planned.before.windows,
         "what": what,
         "order": asked.direction,
         "concurrency": asked.concurrency,

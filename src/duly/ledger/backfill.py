@@ -19,7 +19,7 @@ from duly.ledger.address import known_or_raise
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import RunId
-from duly.ledger.spells import spells_of, windows_after
+from duly.ledger.spells import Placed, spell_in_force, spells_of, spells_of_line, windows_after
 from duly.ledger.take import hold_line, run_parameters
 from duly.ledger.versions import LOCK_JOB
 from duly.ledger.windows import SKIP_IF_FREE
@@ -227,6 +227,22 @@ class SkippedRange:
 
 
 @record
+class Before:
+    """Windows in a range that came due under schedules that counted by another zone or grain: how many, and the newest."""
+
+    windows: int
+    newest: str  # its name, with its zone
+
+    def words(self, known: Known) -> str:
+        """What they are, and what can be done about them."""
+        scope = f" --scope {known.line.scope}" if known.line is not None and known.line.scope else ""
+        return (
+            f"{self.windows} belong to the schedule of before, which counted by another zone or grain, and no backfill comes "
+            f"to them; name them singly, as `duly exec {known.job.name}{scope} --window '{self.newest}' -- COMMAND`"
+        )
+
+
+@record
 class Plan:
     """What a backfill would do: the windows of its range by kind, those it would do, and those it leaves out."""
 
@@ -240,6 +256,7 @@ class Plan:
     beyond: int
     future: int  # in the range and not due yet
     not_owed: int  # in the range, and due only after the line has ended
+    before: Before | None  # in the range, and no backfill's: a schedule of before answers for them
     at_a_time: int
 
 
@@ -390,7 +407,37 @@ async def plan(name: str, scope: str, asked: Asked) -> Plan:
     to_do = sum(sights.wanted(occurrence, asked.what) is not None for occurrence in windows)
     at_a_time = asked.concurrency if known.job.overlap and not known.job.ordered else 1
     first, last = (windows[0], windows[-1]) if windows else (None, None)
-    return Plan(known, asked, counts, to_do, first, last, low, beyond, future, not_owed, at_a_time)
+    return Plan(
+        known,
+        asked,
+        counts,
+        to_do,
+        first,
+        last,
+        low,
+        beyond,
+        future,
+        not_owed,
+        await _before_now(known, asked),
+        at_a_time,
+    )
+
+
+async def _before_now(known: Known, asked: Asked) -> Before | None:
+    """The windows of a range in the former series of a line. Ranges are civil times: they lie in each zone at its own."""
+    spells = await spells_of_line(known)
+    in_force = spell_in_force(known).series
+    instant, line = await now(), known.line
+    assert line is not None
+    windows, newest = 0, ""
+    for series in dict.fromkeys(spell.series for spell in spells if spell.series != in_force):
+        theirs = [spell for spell in spells if spell.series == series]
+        for occurrence in in_order(theirs, _before(asked.first), asked.first, asked.beyond):
+            if occurrence.due > instant:
+                break
+            if line.owes(occurrence.due):
+                windows, newest = windows + 1, Placed(theirs[-1], occurrence).name
+    return Before(windows, newest) if windows else None
 
 
 def _before(nominal: int) -> int:
@@ -439,8 +486,9 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
     if expect is not None and expect != planned.to_do:
         raise Misuse(f"expect: {planned.to_do} windows would be done, not {expect}; nothing was changed")
     if not planned.to_do:
-        left = ", ".join(f"{number} {kind}" for kind, number in planned.counts.items() if number) or "no window"
-        raise NotAllowed(f"nothing of {asked.text} is {' or '.join(asked.what)}: {left}")
+        left = [f"{number} {kind}" for kind, number in planned.counts.items() if number] or ["no window"]
+        left += [] if planned.before is None else [planned.before.words(planned.known)]
+        raise NotAllowed(f"nothing of {asked.text} is {' or '.join(asked.what)}: {', '.join(left)}")
     assert planned.first is not None
     assert planned.last is not None
     others = await every(LIVE_BETWEEN, Backfill, series=series.id, first=planned.low, beyond=planned.beyond)
@@ -533,7 +581,19 @@ async def pause_backfill(number: int, word: Word) -> Backfill:
 
 
 async def resume_backfill(number: int, word: Word) -> Backfill:
-    """Go on with a backfill that is paused or stopped; what has failed by now does not stop it again. Raises as `pause`."""
+    """Go on with a backfill that is paused or stopped; what has failed by now does not stop it again.
+
+    Raises as `pause`, and `NotAllowed` for one whose series is not in force: its next claim would stop it.
+    """
+    mine, owner = await find_backfill(number), await owner_of(number)
+    known = await known_or_raise(owner.job, owner.scope)
+    is_held = mine.state in backfills.sources("resume")
+    if is_held and (known.series is None or known.series.id != mine.series):
+        raise NotAllowed(
+            f"cannot resume backfill {number}: its windows belong to the schedule of before, which counted by another zone or "
+            "grain; cancel it, and name those that are left singly",
+            next_step=f"duly backfill cancel {number} --reason 'the schedule counts otherwise now'",
+        )
     return await move(number, "resume", "backfill_resumed", word)
 
 
