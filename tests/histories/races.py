@@ -544,12 +544,13 @@ async def takes_of_backfill(hand: Hand, given: object) -> object:
     return taken
 
 
-async def _ask() -> object:
+async def _ask(job: str = "export") -> object:
     names = [2 * (parse_instant(f"{day}T00:00:00Z") // SECOND) for day in (DAY_BEFORE, NEXT_DAY)]
-    return await start("export", "", Asked(f"{DAY_BEFORE}..{NEXT_DAY}", names[0], names[1]), WORD)
+    return await start(job, "", Asked(f"{DAY_BEFORE}..{NEXT_DAY}", names[0], names[1]), WORD)
 
 
 asks = says(lambda given: _ask())
+asks_by_new_name = says(lambda given: _ask("report"))
 cancels_backfill = says(lambda given: cancel_backfill(1, WORD))
 holds_up = says(lambda given: pause_backfill(1, WORD))
 renews = says(lambda claim: renew(claim))
@@ -747,6 +748,7 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("ask-take", to_be_asked_for, (asks, works(DAY_BEFORE))),
     ("ask-poke", three_owed, (asks, pokes())),
     ("ask-ask", to_be_asked_for, _twice(asks)),
+    ("ask-rename", to_be_asked_for, (asks, renames)),
     ("poke-take", three_owed, (pokes(), works("2026-10-06"))),
     ("poke-take-berlin", three_owed_in_berlin, (pokes(), works("2026-10-06"))),
     ("poke-skip", three_owed, (pokes(), skips_next)),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Any
 
+import psycopg
 import pytest
 
 from duly.errors import BelowHorizon, Misuse, NotAllowed, RunPaused, RunSkipped, UnknownBackfill
@@ -28,12 +32,13 @@ from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import AlreadyCompleted, Busy, Claim
 from duly.ledger.register import find
+from duly.ledger.rename import rename
 from duly.ledger.retire import retire_job
 from duly.ledger.ripe import outlook
 from duly.schedule.calendar import make_calendar
 from duly.schedule.spec import cron, daily, hourly
 from duly.times import DAY, HOUR, MINUTE, SECOND, parse_instant
-from tests.books import WORD, Book
+from tests.books import WORD, Book, PostgresBook
 
 FIRST, BEYOND = "2026-09-01", "2026-09-06"  # five days, long before the line began
 FIVE = ["2026-09-01", "2026-09-02", "2026-09-03", "2026-09-04", "2026-09-05"]
@@ -190,6 +195,42 @@ def test_two_that_are_not_over_have_no_window_in_common(book: Book) -> None:
 
 
 # -- what is worked ------------------------------------------------------------------------------------------------------
+
+
+def waits_for(book: Book, table: str) -> bool:
+    """Whether somebody waits for a lock in a statement that reads this table."""
+    return bool(
+        book.rows(
+            f"""select 1 from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock' and query like '%{table}%'"""
+        )
+    )
+
+
+def wait_until(happens: Callable[[], bool]) -> None:
+    deadline = monotonic() + 10
+    while not happens():
+        assert monotonic() < deadline
+        sleep(0.01)
+
+
+def test_whoever_starts_one_by_a_former_name_holds_the_job_too(book: Book) -> None:
+    if not isinstance(book, PostgresBook):
+        pytest.skip("on SQLite one writer works at a time")
+    caught_up(book)
+    book.write(rename("export", "report", WORD))
+    starting = threading.Thread(target=book.backfill, args=(FIRST, BEYOND))
+
+    with psycopg.connect(book.path) as held:
+        held.execute("select 1 from duly.line for update")
+        starting.start()
+        with psycopg.connect(book.path) as other:
+            wait_until(lambda: waits_for(book, "duly_line"))
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                other.execute("select 1 from duly.job for update nowait")
+    starting.join()
+
+    assert book.backfill_row(1).state == "active"
 
 
 def test_windows_before_the_line_began_are_worked_once_under_their_own_keys(book: Book) -> None:

@@ -21,7 +21,6 @@ from duly.ledger.events import tell
 from duly.ledger.records import RunId
 from duly.ledger.spells import Placed, spell_in_force, spells_of, spells_of_line, windows_after
 from duly.ledger.take import hold_line, run_parameters
-from duly.ledger.versions import LOCK_JOB
 from duly.ledger.windows import SKIP_IF_FREE
 from duly.records import record
 from duly.schedule.keys import nominal_text
@@ -79,6 +78,12 @@ select {COLUMNS}
    and f.from_nominal < :beyond and f.to_nominal > :first
  order by f.id
 """,
+)
+
+HOLD_JOB = Statement(
+    "hold_job_of_backfill",
+    # By its id: a job that was renamed is not found by the name that it was called by, and would not be held.
+    "select name from duly_job where id = :job {lock}",
 )
 
 ADD_BACKFILL = Statement(
@@ -474,8 +479,11 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
 
     `expect` is how many windows the caller was told; completed ones are done again only by who says it.
     """
-    await one(LOCK_JOB, int, name=name)  # two who start one after the other see each other's
-    planned = await plan(name, scope, asked)
+    # Two who start one after the other see each other's, whichever of its names they call the job by.
+    job = (await known_or_raise(name, scope)).job.id
+    name_now = await one(HOLD_JOB, str, job=job)
+    assert name_now is not None  # a job is never deleted
+    planned = await plan(name_now, scope, asked)
     series = planned.known.series
     assert series is not None
     if COMPLETED in asked.what and expect is None:
