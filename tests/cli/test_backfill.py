@@ -140,6 +140,16 @@ def test_paused_and_cancelled_it_is_told_by_its_word(story: Story) -> None:
     assert "cannot resume backfill 1: it is cancelled" in again.talk
 
 
+def test_resumed_it_says_the_command_that_works_it(story: Story) -> None:
+    story.complete("close-day", scope="acme")
+    story.duly("backfill", "start", "close-day", RANGE, "--scope", "acme", *WHY)
+    story.duly("backfill", "pause", "1", "--reason", "too slow")
+
+    resumed = story.duly("backfill", "resume", "1", "--reason", "quiet now")
+
+    assert "`duly exec close-day --scope acme --backfill -- COMMAND` works it" in resumed.talk
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

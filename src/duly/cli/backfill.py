@@ -132,7 +132,7 @@ _CHANGES: dict[str, Callable[[int, Word], Operation[Backfill]]] = {
 }
 _THEN = {
     "pause": "what is running goes on; nothing else of it is started",
-    "resume": "`duly exec JOB --backfill` works it, and so does every worker of the job",
+    "resume": "`{works} -- COMMAND` works it, and so does every worker of the job",
     "cancel": "what is running ends as it ends; nothing else of it is started",
 }
 
@@ -326,8 +326,15 @@ def _change(args: argparse.Namespace) -> int:
         print(_in_words(found, args))
     else:
         print(document("duly.backfill.v1", {"dry_run": args.dry_run, **_as_json(found)}))
-    note("nothing was changed: this was a dry run" if args.dry_run else _THEN[args.verb])
+    note("nothing was changed: this was a dry run" if args.dry_run else _then(args.verb, found))
     return codes.DONE
+
+
+def _then(verb: str, found: Progress) -> str:
+    from shlex import join
+
+    scope = ["--scope", found.owner.scope] if found.owner.scope else []
+    return _THEN[verb].format(works=join(["duly", "exec", found.owner.job, *scope, "--backfill"]))
 
 
 # -- show and list -------------------------------------------------------------------------------------------------------
