@@ -577,6 +577,15 @@ async def owner_of(number: int) -> Owner:
     return found
 
 
+async def scope_of_backfill(number: int, job: str, scope: str | None) -> str:
+    """The scope of a backfill that is named. Raises `UnknownBackfill`, and `Misuse` for one of another job or scope."""
+    owner = await owner_of(number)
+    if owner.job != job or scope not in (None, owner.scope):
+        whose = f"{owner.scope}/{owner.job}" if owner.scope else owner.job
+        raise Misuse(f"backfill: {number} is one of {whose}", next_step=f"duly backfill show {number}")
+    return owner.scope
+
+
 async def backfills_of(known: Known) -> list[Backfill]:
     """The backfills of a line, oldest first."""
     assert known.line is not None
