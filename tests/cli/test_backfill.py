@@ -140,6 +140,21 @@ def test_paused_and_cancelled_it_is_told_by_its_word(story: Story) -> None:
     assert "cannot resume backfill 1: it is cancelled" in again.talk
 
 
+def test_with_nothing_left_it_is_active_until_somebody_comes_and_says_so(story: Story) -> None:
+    story.duly("backfill", "start", "close-day", "2026-11-01..2026-11-02", *WHY)
+    story.duly("exec", "close-day", "--window", "2026-11-01", "--", "true")
+
+    before = story.duly("backfill", "show", "1").out
+    story.duly("exec", "close-day", "--backfill", "--", "false")
+    after = story.duly("backfill", "show", "1").out
+
+    assert "active" in before
+    assert "nothing left" in before
+    assert "`duly exec close-day --backfill -- COMMAND` finds that and ends it" in before
+    assert "done" in after
+    assert "nothing left" not in after
+
+
 def test_resumed_it_says_the_command_that_works_it(story: Story) -> None:
     story.complete("close-day", scope="acme")
     story.duly("backfill", "start", "close-day", RANGE, "--scope", "acme", *WHY)

@@ -331,10 +331,15 @@ def _change(args: argparse.Namespace) -> int:
 
 
 def _then(verb: str, found: Progress) -> str:
+    return _THEN[verb].format(works=_works(found))
+
+
+def _works(found: Progress) -> str:
+    """The command that works it, as a person would type it, up to what it runs."""
     from shlex import join
 
     scope = ["--scope", found.owner.scope] if found.owner.scope else []
-    return _THEN[verb].format(works=join(["duly", "exec", found.owner.job, *scope, "--backfill"]))
+    return join(["duly", "exec", found.owner.job, *scope, "--backfill"])
 
 
 # -- show and list -------------------------------------------------------------------------------------------------------
@@ -388,6 +393,9 @@ def _in_words(found: Progress, args: argparse.Namespace) -> str:
         rows.append(["stops after", f"{mine.stop_after} that need a person"])
     if (mine.said_by, mine.said) != (mine.by, mine.reason):
         rows.append([mine.state, f"by {mine.said_by}: {mine.said}"])
+    if found.is_worked_off:
+        works = _works(found)
+        rows.append(["nothing left", f"`{works} -- COMMAND` finds that and ends it; until then it holds the horizon"])
     drawn = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     return "\n".join([table(rows), bar(found) if drawn else numbers(found)])
 

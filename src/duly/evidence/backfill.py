@@ -58,6 +58,11 @@ class Progress:
         return self.done + self.running + self.failed + self.unknown + self.waiting + self.left
 
     @property
+    def is_worked_off(self) -> bool:
+        """Whether nothing of it is left to take, and it is active only because nobody has come since to find that out."""
+        return self.backfill.state == backfills.ACTIVE and not (self.left or self.running or self.waiting)
+
+    @property
     def at_a_time(self) -> int:
         """How many of it run at once at most."""
         job = self.known.job
