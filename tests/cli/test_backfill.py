@@ -140,6 +140,31 @@ def test_paused_and_cancelled_it_is_told_by_its_word(story: Story) -> None:
     assert "cannot resume backfill 1: it is cancelled" in again.talk
 
 
+def test_with_nothing_left_it_is_active_until_somebody_comes_and_says_so(story: Story) -> None:
+    story.duly("backfill", "start", "close-day", "2026-11-01..2026-11-02", *WHY)
+    story.duly("exec", "close-day", "--window", "2026-11-01", "--", "true")
+
+    before = story.duly("backfill", "show", "1").out
+    story.duly("exec", "close-day", "--backfill", "--", "false")
+    after = story.duly("backfill", "show", "1").out
+
+    assert "active" in before
+    assert "nothing left" in before
+    assert "`duly exec close-day --backfill -- COMMAND` finds that and ends it" in before
+    assert "done" in after
+    assert "nothing left" not in after
+
+
+def test_resumed_it_says_the_command_that_works_it(story: Story) -> None:
+    story.complete("close-day", scope="acme")
+    story.duly("backfill", "start", "close-day", RANGE, "--scope", "acme", *WHY)
+    story.duly("backfill", "pause", "1", "--reason", "too slow")
+
+    resumed = story.duly("backfill", "resume", "1", "--reason", "quiet now")
+
+    assert "`duly exec close-day --scope acme --backfill -- COMMAND` works it" in resumed.talk
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -174,6 +199,60 @@ def test_exec_refuses_a_backfill_of_another_job_and_one_beside_a_window(story: S
 
     assert (other.code, "1 is one of fx" in other.talk) == (64, True)
     assert (both.code, "--backfill works the windows" in both.talk) == (64, True)
+
+
+def moved_to_tokyo(story: Story) -> None:
+    moving = story.duly(
+        "jobs", "apply", "close-day", "--period", "daily", "--zone", "Asia/Tokyo", "--reason", "they moved"
+    )
+    assert moving.code == 0, moving
+    story.clock.advance("3d")
+
+
+def test_windows_of_another_zone_are_no_backfills_and_the_plan_says_what_to_do(story: Story) -> None:
+    moved_to_tokyo(story)
+
+    before = story.duly("backfill", "plan", "close-day", RANGE)
+    astride = story.duly("backfill", "plan", "close-day", "2026-11-18..2026-11-23")
+    started = story.duly("backfill", "start", "close-day", RANGE, *WHY)
+    named = story.duly("exec", "close-day", "--window", "2026-11-05[Europe/Paris]", "--", "true")
+
+    said = "5 belong to the schedule of before, which counted by another zone or grain, and no backfill comes to them; "
+    do = "name them singly, as `duly exec close-day --window '2026-11-05[Europe/Paris]' -- COMMAND`"
+    assert f"no window of {RANGE} has come due under the schedule in force; {said}{do}" in before.out
+    assert "; 3 belong to the schedule of before" in astride.out
+    assert "2 to be worked" in astride.out
+    assert (started.code, f"is missing: no window, {said}{do}" in started.talk) == (64, True)
+    assert named.code == 0
+
+
+def test_a_backfill_of_another_zone_is_not_resumed(story: Story) -> None:
+    story.duly("backfill", "start", "close-day", RANGE, *WHY)
+    moved_to_tokyo(story)
+    story.duly("exec", "close-day", "--", "true")
+    story.duly("exec", "close-day", "--backfill", "--", "true")
+    assert "stopped" in story.duly("backfill", "show", "1").out
+
+    resumed = story.duly("backfill", "resume", "1", "--reason", "again")
+
+    assert resumed.code == 64
+    assert "cannot resume backfill 1: its windows belong to the schedule of before" in resumed.talk
+    assert "try: duly backfill cancel 1 --reason" in resumed.talk
+    assert "stopped" in story.duly("backfill", "show", "1").out
+
+
+def test_of_a_retired_job_its_backfill_is_worked_to_the_end(story: Story) -> None:
+    story.duly("backfill", "start", "close-day", RANGE, *WHY)
+    assert story.duly("jobs", "retire", "close-day", "--skip-owed", "--reason", "closed").code == 0
+
+    planned = story.duly("backfill", "plan", "close-day", "2026-11-19..2026-11-23")
+    worked = story.duly("exec", "close-day", "--backfill", "--", "sh", "-c", "echo $DULY_SCOPE.")
+
+    assert "; 3 come due after the line ended, and are not owed" in planned.out
+    assert "not due yet" not in planned.out
+    assert worked.code == 0
+    assert len(worked.out.split()) == 5
+    assert "done" in story.duly("backfill", "show", "1").out
 
 
 def test_a_former_name_of_the_job_is_understood(story: Story) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from duly.errors import ClaimLost, LedgerUnavailable
 from duly.ledger.address import by_window
-from duly.ledger.backfill import Asked, cancel_backfill, pause_backfill, start
+from duly.ledger.backfill import FAILED, Asked, cancel_backfill, pause_backfill, start
 from duly.ledger.backfill_claim import claim_backfill
 from duly.ledger.cancel import cancel
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
@@ -268,6 +268,15 @@ def asked_for_and_unknown(book: Book) -> Claim:
     claim = asked_for_and_lapsed(book, contract="external")
     book.write(claim_backfill(book.declaration(), Claimer(b"g000000000000002", "host/1@1+a", "test")))
     return claim
+
+
+def failed_and_asked_for(book: Book) -> None:
+    """A backfill of a window that failed and is tried again tomorrow, of a job whose runs may not overlap."""
+    book.job()
+    book.fail(take(book), retry_in=24 * HOUR)
+    book.work_all()
+    book.clock.advance(MINUTE)
+    book.backfill(DAY, NEXT_DAY, what=(FAILED,))
 
 
 def _of_backfill(book: Book) -> Claim:
@@ -535,12 +544,13 @@ async def takes_of_backfill(hand: Hand, given: object) -> object:
     return taken
 
 
-async def _ask() -> object:
+async def _ask(job: str = "export") -> object:
     names = [2 * (parse_instant(f"{day}T00:00:00Z") // SECOND) for day in (DAY_BEFORE, NEXT_DAY)]
-    return await start("export", "", Asked(f"{DAY_BEFORE}..{NEXT_DAY}", names[0], names[1]), WORD)
+    return await start(job, "", Asked(f"{DAY_BEFORE}..{NEXT_DAY}", names[0], names[1]), WORD)
 
 
 asks = says(lambda given: _ask())
+asks_by_new_name = says(lambda given: _ask("report"))
 cancels_backfill = says(lambda given: cancel_backfill(1, WORD))
 holds_up = says(lambda given: pause_backfill(1, WORD))
 renews = says(lambda claim: renew(claim))
@@ -732,10 +742,13 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("backfill-pause", asked_for_and_given_back, (works_backfill, holds_up)),
     ("backfill-forget", asked_for, (works_backfill, forgets)),
     ("backfill-poke", asked_for_and_lapsed, (works_backfill, pokes())),
+    ("backfill-retire", asked_for, (works_backfill, retires_job)),
+    ("backfill-retire-failed", failed_and_asked_for, (works_backfill, retires_job)),
     ("ask-forget", to_be_asked_for, (asks, forgets)),
     ("ask-take", to_be_asked_for, (asks, works(DAY_BEFORE))),
     ("ask-poke", three_owed, (asks, pokes())),
     ("ask-ask", to_be_asked_for, _twice(asks)),
+    ("ask-rename", to_be_asked_for, (asks, renames)),
     ("poke-take", three_owed, (pokes(), works("2026-10-06"))),
     ("poke-take-berlin", three_owed_in_berlin, (pokes(), works("2026-10-06"))),
     ("poke-skip", three_owed, (pokes(), skips_next)),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Any
 
+import psycopg
 import pytest
 
 from duly.errors import BelowHorizon, Misuse, NotAllowed, RunPaused, RunSkipped, UnknownBackfill
@@ -12,7 +16,7 @@ from duly.evidence.explain import explain, sentences
 from duly.evidence.status import status
 from duly.evidence.verdict import window_of
 from duly.ledger import backfill_states as backfills
-from duly.ledger.address import by_window
+from duly.ledger.address import by_window, scopes_to_work
 from duly.ledger.backfill import (
     ALL,
     FAILED,
@@ -28,11 +32,13 @@ from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import AlreadyCompleted, Busy, Claim
 from duly.ledger.register import find
+from duly.ledger.rename import rename
+from duly.ledger.retire import retire_job
 from duly.ledger.ripe import outlook
 from duly.schedule.calendar import make_calendar
 from duly.schedule.spec import cron, daily, hourly
 from duly.times import DAY, HOUR, MINUTE, SECOND, parse_instant
-from tests.books import WORD, Book
+from tests.books import WORD, Book, PostgresBook
 
 FIRST, BEYOND = "2026-09-01", "2026-09-06"  # five days, long before the line began
 FIVE = ["2026-09-01", "2026-09-02", "2026-09-03", "2026-09-04", "2026-09-05"]
@@ -82,16 +88,50 @@ def test_windows_of_the_future_are_left_out_and_said(book: Book) -> None:
     plan = book.plan("2026-10-01", "2026-10-11")
 
     assert plan.to_do == 4  # the 5th is complete, the 6th goes on
-    assert plan.future == 5
+    assert (plan.future, plan.not_owed) == (5, 0)
 
 
-def test_what_comes_due_after_its_line_ended_is_left_out(book: Book) -> None:
+@pytest.mark.parametrize("days", [("2026-10-01", "2026-10-06"), ("2026-10-01",)])
+def test_what_comes_due_after_its_line_ended_is_left_out_and_said(book: Book, days: tuple[str, ...]) -> None:
     caught_up(book)
     book.amend("update duly_line set ends = ?", parse_instant("2026-10-04T00:00:00Z"))
 
-    plan = book.plan("2026-10-01", "2026-10-06")
+    plan = book.plan(*days)
 
-    assert (plan.to_do, plan.future) == (2, 3)
+    assert (plan.to_do, plan.future, plan.not_owed) == (2, 0, 3)
+
+
+@pytest.mark.parametrize("direction", ["oldest", NEWEST])
+def test_what_comes_due_after_an_end_that_came_later_is_not_passed_over_in_silence(book: Book, direction: str) -> None:
+    caught_up(book, overlap=1)
+    number = book.backfill(FIRST, BEYOND, direction=direction)
+    book.amend("update duly_line set ends = ?", parse_instant("2026-09-04T00:00:00Z"))
+    left = book.store.read(progress(number)).left
+    owed = ["backfill 1 owes it" in seen(book, day)[1] for day in FIVE]
+
+    done = book.work_backfill()
+
+    assert left == 2
+    assert owed == [True, True, False, False, False]
+    assert sorted(done) == FIVE[:2]
+    row = book.backfill_row(number)
+    assert (row.state, row.said) == (
+        "done",
+        "every window of it has been worked or settled, but 3 that come due after the line ended, and are not owed",
+    )
+
+
+def test_a_retired_job_has_a_line_to_work_while_a_backfill_of_it_is_not_over(book: Book) -> None:
+    caught_up(book, overlap=1)
+    number = book.backfill(FIRST, BEYOND)
+    book.write(retire_job("export", WORD, skip_owed=True))
+
+    before = book.store.read(scopes_to_work("export"))
+    book.work_backfill()
+    after = book.store.read(scopes_to_work("export"))
+
+    assert (before, after) == ([""], [])
+    assert book.backfill_row(number).state == "done"
 
 
 def test_without_an_end_it_goes_up_to_now(book: Book) -> None:
@@ -155,6 +195,42 @@ def test_two_that_are_not_over_have_no_window_in_common(book: Book) -> None:
 
 
 # -- what is worked ------------------------------------------------------------------------------------------------------
+
+
+def waits_for(book: Book, table: str) -> bool:
+    """Whether somebody waits for a lock in a statement that reads this table."""
+    return bool(
+        book.rows(
+            f"""select 1 from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock' and query like '%{table}%'"""
+        )
+    )
+
+
+def wait_until(happens: Callable[[], bool]) -> None:
+    deadline = monotonic() + 10
+    while not happens():
+        assert monotonic() < deadline
+        sleep(0.01)
+
+
+def test_whoever_starts_one_by_a_former_name_holds_the_job_too(book: Book) -> None:
+    if not isinstance(book, PostgresBook):
+        pytest.skip("on SQLite one writer works at a time")
+    caught_up(book)
+    book.write(rename("export", "report", WORD))
+    starting = threading.Thread(target=book.backfill, args=(FIRST, BEYOND))
+
+    with psycopg.connect(book.path) as held:
+        held.execute("select 1 from duly.line for update")
+        starting.start()
+        with psycopg.connect(book.path) as other:
+            wait_until(lambda: waits_for(book, "duly_line"))
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                other.execute("select 1 from duly.job for update nowait")
+    starting.join()
+
+    assert book.backfill_row(1).state == "active"
 
 
 def test_windows_before_the_line_began_are_worked_once_under_their_own_keys(book: Book) -> None:

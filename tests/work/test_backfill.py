@@ -96,7 +96,7 @@ def test_a_number_that_is_none_of_its_own_is_refused(bank: Bank) -> None:
 
     with pytest.raises(UnknownBackfill):
         credit.work_backfill(7)
-    with pytest.raises(Misuse, match=r"^number: backfill 1 is one of credit"):
+    with pytest.raises(Misuse, match=r"^backfill: 1 is one of credit"):
         other.work_backfill(number)
 
 

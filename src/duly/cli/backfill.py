@@ -132,7 +132,7 @@ _CHANGES: dict[str, Callable[[int, Word], Operation[Backfill]]] = {
 }
 _THEN = {
     "pause": "what is running goes on; nothing else of it is started",
-    "resume": "`duly exec JOB --backfill` works it, and so does every worker of the job",
+    "resume": "`{works} -- COMMAND` works it, and so does every worker of the job",
     "cancel": "what is running ends as it ends; nothing else of it is started",
 }
 
@@ -233,7 +233,8 @@ def _start(args: argparse.Namespace) -> int:
 def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     known, asked = planned.known, planned.asked
     if planned.first is None or planned.last is None:
-        return f"{_name(known)}: no window of {asked.text} has come due" + _future(planned)
+        under = "" if planned.before is None else " under the schedule in force"
+        return f"{_name(known)}: no window of {asked.text} has come due{under}{_left_out(planned)}"
     zone = known.version.zone if known.version is not None else "UTC"
     first, last = (_window(known, occurrence.nominal) for occurrence in (planned.first, planned.last))
     bounds = " to ".join(when(at, zone, time=args.time, now=now) for at in (planned.first.start, planned.last.end))
@@ -246,7 +247,7 @@ def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     said.append(table(rows))
     at_a_time = "one at a time" if planned.at_a_time == 1 else f"{planned.at_a_time} at a time"
     stops = "" if asked.stop_after is None else f"; it stops when {asked.stop_after} of them need a person"
-    said.append(f"{planned.to_do} to be worked, the {asked.direction} first, {at_a_time}{stops}{_future(planned)}")
+    said.append(f"{planned.to_do} to be worked, the {asked.direction} first, {at_a_time}{stops}{_left_out(planned)}")
     if planned.at_a_time < asked.concurrency:
         why = "runs of this job may not overlap" if not known.job.overlap else "this job is ordered"
         said.append(f"{why}: so they are worked one at a time, whatever the concurrency")
@@ -255,8 +256,11 @@ def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     return "\n".join(said)
 
 
-def _future(planned: Plan) -> str:
-    return f"; {planned.future} are not due yet and are left out" if planned.future else ""
+def _left_out(planned: Plan) -> str:
+    future = f"; {planned.future} are not due yet and are left out" if planned.future else ""
+    ended = f"; {planned.not_owed} come due after the line ended, and are not owed" if planned.not_owed else ""
+    before = f"; {planned.before.words(planned.known)}" if planned.before is not None else ""
+    return future + ended + before
 
 
 def _plan_as_json(planned: Plan) -> dict[str, Json]:
@@ -275,6 +279,8 @@ def _plan_as_json(planned: Plan) -> dict[str, Json]:
         "counts": counts,
         "to_do": planned.to_do,
         "not_due": planned.future,
+        "not_owed": planned.not_owed,
+        "of_schedule_before": 0 if planned.before is None else planned.before.windows,
         "what": what,
         "order": asked.direction,
         "concurrency": asked.concurrency,
@@ -320,8 +326,20 @@ def _change(args: argparse.Namespace) -> int:
         print(_in_words(found, args))
     else:
         print(document("duly.backfill.v1", {"dry_run": args.dry_run, **_as_json(found)}))
-    note("nothing was changed: this was a dry run" if args.dry_run else _THEN[args.verb])
+    note("nothing was changed: this was a dry run" if args.dry_run else _then(args.verb, found))
     return codes.DONE
+
+
+def _then(verb: str, found: Progress) -> str:
+    return _THEN[verb].format(works=_works(found))
+
+
+def _works(found: Progress) -> str:
+    """The command that works it, as a person would type it, up to what it runs."""
+    from shlex import join
+
+    scope = ["--scope", found.owner.scope] if found.owner.scope else []
+    return join(["duly", "exec", found.owner.job, *scope, "--backfill"])
 
 
 # -- show and list -------------------------------------------------------------------------------------------------------
@@ -375,6 +393,9 @@ def _in_words(found: Progress, args: argparse.Namespace) -> str:
         rows.append(["stops after", f"{mine.stop_after} that need a person"])
     if (mine.said_by, mine.said) != (mine.by, mine.reason):
         rows.append([mine.state, f"by {mine.said_by}: {mine.said}"])
+    if found.is_worked_off:
+        works = _works(found)
+        rows.append(["nothing left", f"`{works} -- COMMAND` finds that and ends it; until then it holds the horizon"])
     drawn = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     return "\n".join([table(rows), bar(found) if drawn else numbers(found)])
 

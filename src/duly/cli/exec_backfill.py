@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from duly.cli.codes import DONE, WAITS_FOR_A_PERSON
 from duly.cli.exec import code_of_poke, code_of_standing
-from duly.errors import Misuse
 from duly.ledger import backfill_states as backfills
 from duly.ledger.address import key_of
-from duly.ledger.backfill import Backfill, backfills_of, owner_of
+from duly.ledger.backfill import Backfill, backfills_of, scope_of_backfill
 from duly.ledger.records import pause_words
 from duly.ledger.register import find
 from duly.records import replace
@@ -43,11 +42,9 @@ def work_backfill(pokes: Pokes, number: int | None) -> tuple[int, str]:
 def _lines(pokes: Pokes, number: int | None) -> list[Declaration]:
     if number is None:
         return pokes.lines()
-    owner, declared = pokes.store.read(owner_of(number)), pokes.declared
-    if owner.job != declared.job or declared.scope not in ("", owner.scope):
-        whose = f"{owner.scope}/{owner.job}" if owner.scope else owner.job
-        raise Misuse(f"--backfill: {number} is one of {whose}", next_step=f"duly backfill show {number}")
-    return [replace(declared, scope=owner.scope)]
+    declared = pokes.declared
+    scope = pokes.store.read(scope_of_backfill(number, declared.job, declared.scope or None))
+    return [replace(declared, scope=scope)]
 
 
 def _left(pokes: Pokes, declared: Declaration, number: int | None) -> tuple[int, str]:

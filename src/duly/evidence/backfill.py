@@ -58,6 +58,11 @@ class Progress:
         return self.done + self.running + self.failed + self.unknown + self.waiting + self.left
 
     @property
+    def is_worked_off(self) -> bool:
+        """Whether nothing of it is left to take, and it is active only because nobody has come since to find that out."""
+        return self.backfill.state == backfills.ACTIVE and not (self.left or self.running or self.waiting)
+
+    @property
     def at_a_time(self) -> int:
         """How many of it run at once at most."""
         job = self.known.job
@@ -92,7 +97,8 @@ async def _left(mine: Backfill, known: Known) -> int:
         return 0
     begun = {run.nominal for run in await every(UNSETTLED_OF_BACKFILL, Run, series=mine.series, backfill=mine.id)}
     sights = await look_at(mine.series, mine.first, mine.beyond)
-    ahead = (o for o in windows_left(mine, await spells_of(known)) if o.nominal not in begun)
+    assert known.line is not None  # it has a series
+    ahead = (o for o in windows_left(mine, await spells_of(known), known.line) if o.nominal not in begun)
     return sum(sights.wanted(occurrence, mine.wanted, mine.asked_at) is not None for occurrence in ahead)
 
 

@@ -29,7 +29,6 @@ from duly.ledger.records import (
     Known,
     Run,
     RunId,
-    Series,
     pause_of,
     pause_words,
 )
@@ -294,7 +293,7 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
     # Of several revisions the last one read is the newest.
     rows = {row.nominal: row for row in await every(RUNS_BETWEEN, Run, series=series.id, **bounds)}
     ranges = await every(RANGES_WITH_REASON, lambda *cells: cells, series=series.id, **bounds)
-    asked_for = await _asked_for(series, occurrences)
+    asked_for = await _asked_for(known, occurrences)
     windows = []
     for occurrence in occurrences:
         row = rows.get(occurrence.nominal)
@@ -324,8 +323,11 @@ async def windows_of_line(known: Known, placed: list[Placed], instant: int) -> l
     return [judged[each.series, each.occurrence.nominal] for each in placed]
 
 
-async def _asked_for(series: Series, occurrences: list[Occurrence]) -> dict[int, int]:
+async def _asked_for(known: Known, occurrences: list[Occurrence]) -> dict[int, int]:
     """By nominal, the backfill that is still to come to a window, as things stand."""
+    line, series = known.line, known.series
+    assert line is not None
+    assert series is not None
     first, beyond = min(o.nominal for o in occurrences), max(o.nominal for o in occurrences) + 1
     live = await every(LIVE_BETWEEN, Backfill, series=series.id, first=first, beyond=beyond)
     if not live:
@@ -335,7 +337,7 @@ async def _asked_for(series: Series, occurrences: list[Occurrence]) -> dict[int,
         occurrence.nominal: mine.id
         for mine in live
         for occurrence in occurrences
-        if is_left(mine, occurrence) and sights.wanted(occurrence, mine.wanted, mine.asked_at) is not None
+        if is_left(mine, occurrence, line) and sights.wanted(occurrence, mine.wanted, mine.asked_at) is not None
     }
 
 
@@ -345,7 +347,7 @@ async def window_of(addressed: Addressed, instant: int) -> Window:
         window = await window_of_row(addressed.known, addressed.row, instant, addressed.occurrence)
         if addressed.occurrence is None or window.backfill is not None or addressed.known.series is None:
             return window
-        number = (await _asked_for(addressed.known.series, [addressed.occurrence])).get(addressed.run.nominal)
+        number = (await _asked_for(addressed.known, [addressed.occurrence])).get(addressed.run.nominal)
         return replace(window, verdict=under_backfill(window.verdict, number), backfill=number)
     if addressed.occurrence is None:
         raise UnknownRun(f"the ledger has no run {addressed.key}, and the schedule in force no such window")

@@ -19,9 +19,8 @@ from duly.ledger.address import known_or_raise
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.events import tell
 from duly.ledger.records import RunId
-from duly.ledger.spells import spells_of, windows_after
+from duly.ledger.spells import Placed, spell_in_force, spells_of, spells_of_line, windows_after
 from duly.ledger.take import hold_line, run_parameters
-from duly.ledger.versions import LOCK_JOB
 from duly.ledger.windows import SKIP_IF_FREE
 from duly.records import record
 from duly.schedule.keys import nominal_text
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from duly.ledger.ask import Value
-    from duly.ledger.records import Known
+    from duly.ledger.records import Known, Line
     from duly.ledger.resolve import Word
     from duly.ledger.spells import Spell
     from duly.schedule.occurrence import Occurrence
@@ -79,6 +78,12 @@ select {COLUMNS}
    and f.from_nominal < :beyond and f.to_nominal > :first
  order by f.id
 """,
+)
+
+HOLD_JOB = Statement(
+    "hold_job_of_backfill",
+    # By its id: a job that was renamed is not found by the name that it was called by, and would not be held.
+    "select name from duly_job where id = :job {lock}",
 )
 
 ADD_BACKFILL = Statement(
@@ -227,6 +232,22 @@ class SkippedRange:
 
 
 @record
+class Before:
+    """Windows in a range that came due under schedules that counted by another zone or grain: how many, and the newest."""
+
+    windows: int
+    newest: str  # its name, with its zone
+
+    def words(self, known: Known) -> str:
+        """What they are, and what can be done about them."""
+        scope = f" --scope {known.line.scope}" if known.line is not None and known.line.scope else ""
+        return (
+            f"{self.windows} belong to the schedule of before, which counted by another zone or grain, and no backfill comes "
+            f"to them; name them singly, as `duly exec {known.job.name}{scope} --window '{self.newest}' -- COMMAND`"
+        )
+
+
+@record
 class Plan:
     """What a backfill would do: the windows of its range by kind, those it would do, and those it leaves out."""
 
@@ -239,6 +260,8 @@ class Plan:
     low: int  # names, half-open
     beyond: int
     future: int  # in the range and not due yet
+    not_owed: int  # in the range, and due only after the line has ended
+    before: Before | None  # in the range, and no backfill's: a schedule of before answers for them
     at_a_time: int
 
 
@@ -278,18 +301,27 @@ def newest_first(spells: list[Spell], until: int, since: int, first: int, beyond
         edge, span = begin, 2 * span
 
 
-def windows_left(mine: Backfill, spells: list[Spell]) -> Iterator[Occurrence]:
-    """The windows of a backfill beyond its place, in its direction. Pure."""
+def windows_left(mine: Backfill, spells: list[Spell], line: Line) -> Iterator[Occurrence]:
+    """The windows of a backfill beyond its place, in its direction, as far as its line owes them. Pure."""
     if mine.direction == NEWEST:
-        yield from newest_first(spells, mine.place, mine.since, mine.first, mine.beyond)
-        return
-    ahead = in_order(spells, mine.place, mine.first, mine.beyond)
-    yield from takewhile(lambda o: o.end <= mine.until, ahead)
+        ahead = newest_first(spells, mine.place, mine.since, mine.first, mine.beyond)
+    else:
+        ahead = _until_its_end(mine, spells, mine.place)
+    return (o for o in ahead if line.owes(o.due))
 
 
-def is_left(mine: Backfill, occurrence: Occurrence) -> bool:
-    """Whether a window lies in the range of a backfill, beyond its place. Pure."""
-    if not mine.first <= occurrence.nominal < mine.beyond:
+def windows_not_owed(mine: Backfill, spells: list[Spell], line: Line) -> Iterator[Occurrence]:
+    """The windows of the range of a backfill that come due after its line has ended. Pure."""
+    return (o for o in _until_its_end(mine, spells, mine.since) if not line.owes(o.due))
+
+
+def _until_its_end(mine: Backfill, spells: list[Spell], since: int) -> Iterator[Occurrence]:
+    return takewhile(lambda o: o.end <= mine.until, in_order(spells, since, mine.first, mine.beyond))
+
+
+def is_left(mine: Backfill, occurrence: Occurrence, line: Line) -> bool:
+    """Whether a window lies in the range of a backfill, beyond its place, and its line owes it. Pure."""
+    if not mine.first <= occurrence.nominal < mine.beyond or not line.owes(occurrence.due):
         return False
     return occurrence.end > mine.place if mine.direction == OLDEST else occurrence.end <= mine.place
 
@@ -363,8 +395,8 @@ async def plan(name: str, scope: str, asked: Asked) -> Plan:
     if known.job.ordered and asked.direction == NEWEST:
         raise Misuse(f"order: {name} is ordered: a run waits until the one before it is settled, so oldest first")
     assert known.line is not None
-    instant = known.line.owed_by(await now())
-    windows, future = _split(in_order(spells, _before(asked.first), asked.first, asked.beyond), asked, instant)
+    ahead = in_order(spells, _before(asked.first), asked.first, asked.beyond)
+    windows, future, not_owed = _split(ahead, asked, await now(), known.line)
     below = [o for o in windows if o.nominal < known.series.horizon]
     if below:
         horizon = nominal_text(known.series.grain, known.series.horizon, known.series.zone)
@@ -380,7 +412,37 @@ async def plan(name: str, scope: str, asked: Asked) -> Plan:
     to_do = sum(sights.wanted(occurrence, asked.what) is not None for occurrence in windows)
     at_a_time = asked.concurrency if known.job.overlap and not known.job.ordered else 1
     first, last = (windows[0], windows[-1]) if windows else (None, None)
-    return Plan(known, asked, counts, to_do, first, last, low, beyond, future, at_a_time)
+    return Plan(
+        known,
+        asked,
+        counts,
+        to_do,
+        first,
+        last,
+        low,
+        beyond,
+        future,
+        not_owed,
+        await _before_now(known, asked),
+        at_a_time,
+    )
+
+
+async def _before_now(known: Known, asked: Asked) -> Before | None:
+    """The windows of a range in the former series of a line. Ranges are civil times: they lie in each zone at its own."""
+    spells = await spells_of_line(known)
+    in_force = spell_in_force(known).series
+    instant, line = await now(), known.line
+    assert line is not None
+    windows, newest = 0, ""
+    for series in dict.fromkeys(spell.series for spell in spells if spell.series != in_force):
+        theirs = [spell for spell in spells if spell.series == series]
+        for occurrence in in_order(theirs, _before(asked.first), asked.first, asked.beyond):
+            if occurrence.due > instant:
+                break
+            if line.owes(occurrence.due):
+                windows, newest = windows + 1, Placed(theirs[-1], occurrence).name
+    return Before(windows, newest) if windows else None
 
 
 def _before(nominal: int) -> int:
@@ -388,18 +450,20 @@ def _before(nominal: int) -> int:
     return (nominal >> 1) * SECOND - 2 * DAY
 
 
-def _split(windows: Iterable[Occurrence], asked: Asked, instant: int) -> tuple[list[Occurrence], int]:
-    """The windows that are due, and how many of a range with an end are not."""
+def _split(windows: Iterable[Occurrence], asked: Asked, instant: int, line: Line) -> tuple[list[Occurrence], int, int]:
+    """The windows that are due and owed; how many of a range with an end are not due; how many the line does not owe."""
     due: list[Occurrence] = []
-    future = 0
+    future = not_owed = 0
     for occurrence in windows:
-        if occurrence.due <= instant:
-            due.append(occurrence)
-        elif asked.beyond is None:
+        if occurrence.due > instant and asked.beyond is None:
             break
+        if not line.owes(occurrence.due):
+            not_owed += 1
+        elif occurrence.due <= instant:
+            due.append(occurrence)
         else:
             future += 1
-    return due, future
+    return due, future, not_owed
 
 
 @record
@@ -415,8 +479,11 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
 
     `expect` is how many windows the caller was told; completed ones are done again only by who says it.
     """
-    await one(LOCK_JOB, int, name=name)  # two who start one after the other see each other's
-    planned = await plan(name, scope, asked)
+    # Two who start one after the other see each other's, whichever of its names they call the job by.
+    job = (await known_or_raise(name, scope)).job.id
+    name_now = await one(HOLD_JOB, str, job=job)
+    assert name_now is not None  # a job is never deleted
+    planned = await plan(name_now, scope, asked)
     series = planned.known.series
     assert series is not None
     if COMPLETED in asked.what and expect is None:
@@ -427,8 +494,9 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
     if expect is not None and expect != planned.to_do:
         raise Misuse(f"expect: {planned.to_do} windows would be done, not {expect}; nothing was changed")
     if not planned.to_do:
-        left = ", ".join(f"{number} {kind}" for kind, number in planned.counts.items() if number) or "no window"
-        raise NotAllowed(f"nothing of {asked.text} is {' or '.join(asked.what)}: {left}")
+        left = [f"{number} {kind}" for kind, number in planned.counts.items() if number] or ["no window"]
+        left += [] if planned.before is None else [planned.before.words(planned.known)]
+        raise NotAllowed(f"nothing of {asked.text} is {' or '.join(asked.what)}: {', '.join(left)}")
     assert planned.first is not None
     assert planned.last is not None
     others = await every(LIVE_BETWEEN, Backfill, series=series.id, first=planned.low, beyond=planned.beyond)
@@ -453,12 +521,12 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
         "by": word.by,
         "reason": word.reason,
     }
+    await hold_line(planned.known)  # before its series, which is held as the row is added
     if not await count(ADD_BACKFILL, **columns):
         raise BelowHorizon(f"windows of {asked.text} were pruned just now; nothing was changed")
     number = await one(NEWEST_BACKFILL, int, series=series.id)
     assert number is not None
     if MISSING in asked.what:
-        await hold_line(planned.known)
         await count(ADOPT_OPEN, series=series.id, first=planned.low, beyond=planned.beyond, backfill=number)
     mine = await find_backfill(number)
     await _tell("backfill_started", mine, planned.known.job.id, word)
@@ -509,6 +577,15 @@ async def owner_of(number: int) -> Owner:
     return found
 
 
+async def scope_of_backfill(number: int, job: str, scope: str | None) -> str:
+    """The scope of a backfill that is named. Raises `UnknownBackfill`, and `Misuse` for one of another job or scope."""
+    owner = await owner_of(number)
+    if owner.job != job or scope not in (None, owner.scope):
+        whose = f"{owner.scope}/{owner.job}" if owner.scope else owner.job
+        raise Misuse(f"backfill: {number} is one of {whose}", next_step=f"duly backfill show {number}")
+    return owner.scope
+
+
 async def backfills_of(known: Known) -> list[Backfill]:
     """The backfills of a line, oldest first."""
     assert known.line is not None
@@ -521,7 +598,19 @@ async def pause_backfill(number: int, word: Word) -> Backfill:
 
 
 async def resume_backfill(number: int, word: Word) -> Backfill:
-    """Go on with a backfill that is paused or stopped; what has failed by now does not stop it again. Raises as `pause`."""
+    """Go on with a backfill that is paused or stopped; what has failed by now does not stop it again.
+
+    Raises as `pause`, and `NotAllowed` for one whose series is not in force: its next claim would stop it.
+    """
+    mine, owner = await find_backfill(number), await owner_of(number)
+    known = await known_or_raise(owner.job, owner.scope)
+    is_held = mine.state in backfills.sources("resume")
+    if is_held and (known.series is None or known.series.id != mine.series):
+        raise NotAllowed(
+            f"cannot resume backfill {number}: its windows belong to the schedule of before, which counted by another zone or "
+            "grain; cancel it, and name those that are left singly",
+            next_step=f"duly backfill cancel {number} --reason 'the schedule counts otherwise now'",
+        )
     return await move(number, "resume", "backfill_resumed", word)
 
 

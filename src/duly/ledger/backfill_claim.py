@@ -31,6 +31,7 @@ from duly.ledger.backfill import (
     move,
     place_after,
     windows_left,
+    windows_not_owed,
 )
 from duly.ledger.open import Idle, Taken, claim_again, holder_in_the_way, in_order, is_workable, take_row
 from duly.ledger.owed import owed
@@ -165,7 +166,8 @@ class _Claiming:
         free = [run for run in unsettled if run.id not in self._tried and _is_free(run, instant)]
         if mine.direction != OLDEST:
             free.reverse()
-        walk = windows_left(mine, await spells_of(self._known))
+        assert self._known.line is not None
+        walk = windows_left(mine, await spells_of(self._known), self._known.line)
         place = mine.place
         for many in _LOOKS:
             some = list(islice(walk, many))
@@ -224,12 +226,15 @@ class _Claiming:
         return await self._answer(run, taken)
 
     async def _freed(self, mine: Backfill, occurrence: Occurrence, kind: str) -> Run | None:
-        """The row of a window that was settled, or waited for a person, made free by the word of whoever asked for it."""
+        """The row of a window that was settled, or waited for a person, made free by the word of whoever asked for it.
+
+        The line is held before its run is changed: whoever retires the line holds it, and then skips its runs.
+        """
+        self._known = await hold_line(self._known)
         word = Word(mine.by, f"backfill {mine.id}: {mine.reason}")
         row = await look_newest(mine.series, occurrence.nominal)
         if row is None:
             if kind == SKIPPED:
-                self._known = await hold_line(self._known)
                 await cut_out(RunId(mine.series, occurrence.nominal), word)
             return None
         try:
@@ -268,10 +273,22 @@ class _Claiming:
         """Nothing is left to take: the backfill is done, unless a run of it goes on, or is to be tried again later."""
         left = [run for run in unsettled if run.state in (states.OPEN, states.RUNNING) or run.retry_at is not None]
         if not left:
-            await move(
-                mine.id, "finish", "backfill_done", Word("duly", "every window of it has been worked or settled")
-            )
+            said = "every window of it has been worked or settled"
+            if not_owed := await self._not_owed(mine):
+                said = f"{said}, but {not_owed} that come due after the line ended, and are not owed"
+            await move(mine.id, "finish", "backfill_done", Word("duly", said))
         return self._idle(next((run for run in left if run.state != states.RUNNING), None))
+
+    async def _not_owed(self, mine: Backfill) -> int:
+        """How many windows it was asked for that its line, which has ended meanwhile, does not owe."""
+        line = self._known.line
+        assert line is not None
+        if line.ends is None:
+            return 0
+        beyond_end = list(windows_not_owed(mine, await spells_of(self._known), line))
+        names = [o.nominal for o in beyond_end]
+        sights = await look_at(mine.series, min(names, default=0), max(names, default=0) + 1)
+        return sum(sights.wanted(o, mine.wanted, mine.asked_at) is not None for o in beyond_end)
 
 
 def _comes_first(mine: Backfill, run: Run, occurrence: Occurrence) -> bool:

@@ -11,6 +11,8 @@ from duly.ledger.contracts import Ending, Terms
 from duly.ledger.records import Claim, Claimer, Job
 from duly.work.identity import new_attempt_id, owner
 
+AT_MOST_IN_VAIN = 3  # looks for what a line owes before its backfill, where others have taken it
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar

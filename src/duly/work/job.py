@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
 from duly.ledger import contracts
 from duly.ledger.address import scopes_to_work
-from duly.ledger.backfill import Owner, owner_of
+from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
@@ -29,6 +29,7 @@ from duly.schedule.keys import RunKey
 from duly.times import SECOND, parse_duration
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue, told
 from duly.work.attempt import (
+    AT_MOST_IN_VAIN,
     Pulse,
     elapsed_since_first,
     ending_of,
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
-
-AT_MOST_IN_VAIN = 3  # looks for what a line owes before its backfill, where others have taken it
 
 T = TypeVar("T")
 Tx = TypeVar("Tx")
@@ -237,7 +236,9 @@ class Job(Generic[Tx]):
         """
         done: list[Completed] = []
         failures: list[Exception] = []
-        for each in self._scopes_to_work(self._scope_of_backfill(number, scope)):
+        if number is not None:
+            scope = self._store.read(scope_of_backfill(number, self.name, scope))
+        for each in self._scopes_to_work(scope):
             try:
                 self._work_backfill(for_scope(self._declared, each, self._scopes), number, done, failures)
             except Exception as e:
@@ -247,11 +248,6 @@ class Job(Generic[Tx]):
         if failures:
             raise ExceptionGroup(f"{self.name}: not all of the backfill is complete", failures)
         return done
-
-    def _scope_of_backfill(self, number: int | None, scope: str | None) -> str | None:
-        if number is None:
-            return scope
-        return scope_of_backfill(self._store.read(owner_of(number)), self.name, scope, number)
 
     def _work_backfill(
         self, declared: Declaration, number: int | None, done: list[Completed], failures: list[Exception]
@@ -400,14 +396,6 @@ def answered(named: Named) -> AlreadyCompleted | Busy | NotDue:
         raise answer
     assert not isinstance(answer, Held)
     return told(named.key, answer)
-
-
-def scope_of_backfill(owner: Owner, job: str, scope: str | None, number: int) -> str:
-    """The scope of a backfill that is named. Raises `Misuse` for one of another job or scope."""
-    if owner.job != job or scope not in (None, owner.scope):
-        whose = f"{owner.scope}/{owner.job}" if owner.scope else owner.job
-        raise Misuse(f"number: backfill {number} is one of {whose}")
-    return owner.scope
 
 
 def noted(attempted: Attempted, done: list[Completed], failures: list[Exception]) -> None:

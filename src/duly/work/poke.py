@@ -30,7 +30,15 @@ from duly.ledger.register import schedule_of
 from duly.ledger.take import ASKED_TO_STOP, LOST, beat, look
 from duly.records import record
 from duly.times import MINUTE, duration_text
-from duly.work.attempt import OutputRefused, Pulse, elapsed_since_first, raise_if_refused, record_ending, terms_of
+from duly.work.attempt import (
+    AT_MOST_IN_VAIN,
+    OutputRefused,
+    Pulse,
+    elapsed_since_first,
+    raise_if_refused,
+    record_ending,
+    terms_of,
+)
 from duly.work.child import CannotExecute, Child, Ended
 from duly.work.command import Briefing
 from duly.work.waiting import wait_seconds
@@ -53,7 +61,6 @@ if TYPE_CHECKING:
 
 EARLY = MINUTE  # a poke this much before a due time is taken for it: clocks differ
 STOPPED = 128 + 15  # as a shell says of SIGTERM: a command that was told to stop, and ended with 0
-AT_MOST_IN_VAIN = 3  # looks for what a line owes before its backfill, where others have taken it
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is looked at again
 
 

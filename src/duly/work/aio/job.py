@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, RunCancelled
 from duly.ledger import contracts
 from duly.ledger.address import scopes_to_work
-from duly.ledger.backfill import owner_of
+from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import complete_or_raise, has_completed
 from duly.ledger.inline import record_failure
@@ -29,17 +29,15 @@ from duly.work.aio.attempt import Claiming, Patience, Working, elapsed_since_fir
 from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
-from duly.work.attempt import Pulse, ending_of, raise_if_refused, retry_delay
+from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, raise_if_refused, retry_delay
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import (
-    AT_MOST_IN_VAIN,
     answered,
     for_scope,
     has_enrolled,
     noted,
     refuse_unfinished,
-    scope_of_backfill,
     wait_micros,
 )
 from duly.work.memory import Memory
@@ -237,7 +235,7 @@ class Job(Generic[Tx]):
         done: list[Completed] = []
         failures: list[Exception] = []
         if number is not None:
-            scope = scope_of_backfill(await self._store.read(owner_of(number)), self.name, scope, number)
+            scope = await self._store.read(scope_of_backfill(number, self.name, scope))
         for each in await self._scopes_to_work(scope):
             try:
                 await self._work_backfill(for_scope(self._declared, each, self._scopes), number, done, failures)
