@@ -810,3 +810,18 @@ def test_how_far_it_is_is_read_from_its_runs(book: Book) -> None:
     book.work_backfill()
     far = book.store.read(progress(number))
     assert (far.total, far.done, far.running, far.failed, far.left) == (4, 3, 0, 1, 0)
+
+
+def test_while_a_clock_is_set_back_it_waits_and_passes_nothing_over(book: Book) -> None:
+    book.job()
+    book.clock.set("2026-10-10T03:00:00Z")
+    book.work_all()
+    number = book.backfill("2026-10-01", "2026-10-05")
+
+    book.clock.set("2026-10-03T03:00:00Z")
+    assert book.work_backfill() == ["2026-10-01", "2026-10-02"]
+    assert book.backfill_row(number).state == "active"
+
+    book.clock.set("2026-10-10T04:00:00Z")
+    assert book.work_backfill() == ["2026-10-03", "2026-10-04"]
+    assert book.backfill_row(number).state == "done"

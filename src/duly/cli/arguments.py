@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from duly.schedule.spec import Schedule
 
 FORMATS = ("table", "json", "jsonl", "csv", "keys")
+MOST = 1_000_000_000  # of anything that is counted
 TIMES = ("local", "utc", "relative")
 
 
@@ -90,9 +91,14 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def count_from_1(text: str) -> int:
     """A number from 1 on."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MOST}")
     return int(text)
+
+
+def count_from_0(text: str) -> int:
+    """A number from 0 on."""
+    return 0 if text == "0" else count_from_1(text)
 
 
 def add_schedule(parser: argparse.ArgumentParser) -> None:

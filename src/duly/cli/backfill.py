@@ -6,7 +6,7 @@ import os
 import sys
 
 from duly.cli import codes
-from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
+from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_0, count_from_1
 from duly.cli.change import add_reason, write_or_try
 from duly.cli.ledgers import open_ledger, open_to_look, shown
 from duly.cli.output import Cell, document, iso, note, show, table, when
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_asked(starting)
     add_reason(starting)
     starting.add_argument(
-        "--expect", type=int, metavar="N", help="how many windows you expect; with completed, required"
+        "--expect", type=count_from_0, metavar="N", help="how many windows you expect; with completed, required"
     )
     starting.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
     for verb, means in _VERBS.items():
@@ -112,7 +112,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--concurrency", type=count_from_1, default=1, metavar="N", help="how many at a time (1)")
     parser.add_argument(
         "--stop-after",
-        type=int,
+        type=count_from_0,
         default=STOP_AFTER,
         metavar="N",
         help=f"stop when so many of its windows need a person (default: {STOP_AFTER}; 0: never)",

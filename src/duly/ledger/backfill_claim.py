@@ -267,6 +267,8 @@ class _Claiming:
             return Taken(self._known, await key_of(answer.run), answer, row, line.next_due, self._number)
         if isinstance(answer, Busy) and answer.run != run:
             return self._idle(await look(answer.run))
+        if isinstance(answer, NotDue):  # a clock that was set back: it comes due again, and is not passed over
+            return self._idle()
         return None
 
     async def _ended(self, mine: Backfill, unsettled: list[Run]) -> Idle:
