@@ -35,7 +35,7 @@ from duly.ledger.backfill import (
 )
 from duly.ledger.open import Idle, Taken, claim_again, holder_in_the_way, in_order, is_workable, take_row
 from duly.ledger.owed import owed
-from duly.ledger.records import LEASES, RUN_COLUMNS, Busy, Claim, Known, Run, RunId, pause_of
+from duly.ledger.records import LEASES, RUN_COLUMNS, Busy, Claim, Known, NotDue, Run, RunId, pause_of
 from duly.ledger.register import declare
 from duly.ledger.resolve import Word, cut_out, reopen, retry, unskip
 from duly.ledger.spells import spells_of
@@ -44,7 +44,7 @@ from duly.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from duly.ledger.records import AlreadyCompleted, Claimer, NotDue
+    from duly.ledger.records import AlreadyCompleted, Claimer
     from duly.ledger.register import Declaration
     from duly.schedule.occurrence import Occurrence
 
