@@ -793,7 +793,13 @@ ROSTERS = (
     ),
     Mutant(
         "a scope that is resumed owes the time that it was away",
-        (Fault(ENDS, "        until = await _skip_before(known, first, word)\n", "        first = unopened\n"),),
+        (
+            Fault(
+                ENDS,
+                "        until = await _skip_before(known, spell, until, first, word)\n",
+                "        first = unopened\n",
+            ),
+        ),
         (ROSTER + "a_scope_that_is_resumed_owes_nothing_for_the_time_between[sqlite-UTC]",),
     ),
     Mutant(
