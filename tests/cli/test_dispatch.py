@@ -182,3 +182,13 @@ def test_exec_is_called_before_anything_heavy_is_loaded() -> None:
     )
 
     assert ended.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "words", [("runs", "show", "close-day", "yesterday-ish"), ("backfill", "plan", "close-day", "2026-01-01")]
+)
+def test_a_next_step_names_the_job_and_not_the_verb_before_it(story: Story, words: tuple[str, ...]) -> None:
+    said = story.duly(*words)
+
+    assert said.code == 64
+    assert said.talk.splitlines()[-1] == "  try: duly next close-day"

@@ -96,9 +96,16 @@ def next_step_of(error: DulyError, typed: Sequence[str]) -> str:
     return f"duly {command} --help" if command else "duly --help"
 
 
+# Commands whose next word is a verb; the job comes after it, if one does. `runs` has one verb, and may have none.
+_WITH_VERBS = {"backfill": None, "db": None, "jobs": None, "runs": "show"}
+
+
 def _job(typed: Sequence[str]) -> str:
-    """The name of the job in a command line, where its third word is one."""
-    word = typed[2] if len(typed) > 2 else ""
+    """The name of the job in a command line, where the word at its place is one."""
+    words = list(typed[1:])
+    if words[:1] and words[0] in _WITH_VERBS and _WITH_VERBS[words[0]] in (None, *words[1:2]):
+        del words[1:2]
+    word = words[1] if len(words) > 1 else ""
     return "" if word.startswith("-") or ":" in word or ".." in word else word
 
 
