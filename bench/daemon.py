@@ -39,7 +39,8 @@ def behind(path: Path, *, lines: int, windows: int) -> duly.Ledger[sqlite3.Conne
         declare(nothing).catch_up()
     back = windows * 3600 * SECOND
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("update duly_line set opened_until = opened_until - ?, starts = starts - ?", (back, back))
+        moved = ", ".join(f"{column} = {column} - {back}" for column in ("opened_until", "starts", "next_due"))
+        connection.execute(f"update duly_line set {moved}")
         connection.execute("delete from duly_run")
         connection.execute("delete from duly_attempt")
     return ledger

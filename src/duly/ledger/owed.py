@@ -51,8 +51,8 @@ select {RUN_COLUMNS}
 """,
 )
 
-# Of so many runs that were tried already the oldest one that was not is looked for among those that can be worked.
-_TRIED_AT_MOST = 50
+# Among so many that can be worked the oldest one that was not tried yet is looked for.
+TRIED_AT_MOST = 50
 
 
 @record
@@ -108,12 +108,17 @@ async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> 
     Where each window is worked, the rows that there are come before the windows that have none. So who catches up need not
     look at all that is left for each run.
     """
-    if known.job.catch_up != "each" or known.job.ordered or len(tried) > _TRIED_AT_MOST:
+    if known.job.catch_up != "each" or known.job.ordered:
         return None
     assert known.line is not None
-    found = await every(WORKABLE_OF_LINE, Run, line=known.line.id, as_of=as_of, most=len(tried) + 1)
-    first = next((run for run in found if run.id not in tried), None)
-    return None if first is None or first.state == states.RUNNING else first  # is its holder gone? Then it comes first
+    for most in (1, TRIED_AT_MOST):  # few of those that were tried can be worked still
+        found = await every(WORKABLE_OF_LINE, Run, line=known.line.id, as_of=as_of, most=most)
+        first = next((run for run in found if run.id not in tried), None)
+        if first is not None:
+            return None if first.state == states.RUNNING else first  # is its holder gone? Then it comes first
+        if len(found) < most:
+            break
+    return None
 
 
 async def dropped_next(known: Known, as_of: int) -> Callable[[RunId], str | None]:
