@@ -14,7 +14,7 @@ from duly.ledger import states
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.bounds import Coming, Range, open_in_order
 from duly.ledger.events import tell
-from duly.ledger.open import SKIP_RANGE, open_owed
+from duly.ledger.open import SKIP_RANGE, open_all_owed
 from duly.ledger.owed import UNSETTLED_OF_LINE
 from duly.ledger.policy import dropped_ranges
 from duly.ledger.records import Known, Run, RunId, Series
@@ -91,11 +91,7 @@ async def _open_due(known: Known, as_of: int, by: str) -> Known:
     assert known.line is not None
     if known.series is None or known.line.opened_until is None:
         return known
-    more = True
-    while more:
-        known, due = await open_owed(known, as_of, by)
-        known = await hold_line(known)
-        more = due.more
+    known, _ = await open_all_owed(known, as_of, by)
     return known
 
 

@@ -13,7 +13,7 @@ from duly.ledger.ends import hold_job
 from duly.ledger.events import tell
 from duly.ledger.open import open_all_owed
 from duly.ledger.owed import Owed
-from duly.ledger.records import Known, Pause, RunId, pause_of
+from duly.ledger.records import Known, Pause, RunId, own_pause, pause_of
 from duly.ledger.register import find
 from duly.ledger.resolve import Word
 from duly.ledger.take import hold_line, run_parameters
@@ -108,11 +108,7 @@ async def _lines(name: str, scope: str | None) -> list[Known]:
 
 def _own(known: Known, scope: str | None) -> Pause | None:
     """The pause that was written where this one is: on the job, or on the line."""
-    row = known.job if scope is None else known.line
-    assert row is not None
-    if row.paused_at is None:
-        return None
-    return Pause(row.paused_at, row.paused_until, row.paused_by or "", row.paused_why or "")
+    return own_pause(known.job if scope is None else known.line)
 
 
 async def _write(known: Known, scope: str | None, own: Pause | None) -> None:

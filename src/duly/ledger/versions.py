@@ -20,7 +20,7 @@ from duly.ledger.address import key_in, scopes_of
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.bounds import NEAR, Coming, open_in_order
 from duly.ledger.events import tell
-from duly.ledger.open import open_owed
+from duly.ledger.open import open_all_owed
 from duly.ledger.records import LEASES, RUN_COLUMNS, Job, Known, Run, RunId, Series, Version
 from duly.ledger.register import (
     ADD_SERIES,
@@ -259,11 +259,7 @@ async def _open_begun(known: Known, coming: Spell, instant: int, by: str) -> Non
     assert known.line is not None
     if known.line.opened_until is None or known.series is None:
         return
-    more = True
-    while more:
-        known, due = await open_owed(known, instant, by)
-        known = await hold_line(known)
-        more = due.more
+    known, _ = await open_all_owed(known, instant, by)
     assert known.line is not None
     assert known.line.opened_until is not None
     assert known.series is not None

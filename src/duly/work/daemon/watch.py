@@ -182,15 +182,7 @@ class Daemon:
         error = None if ended.cancelled() else ended.exception()
         if ended.cancelled() or error is not None:
             self._rest(ripe)
-            # Of another error than duly's own the type: its message may hold what no log should.
-            said = (
-                _in_full(error)
-                if isinstance(error, DulyError)
-                else "cancelled"
-                if error is None
-                else type(error).__name__
-            )
-            self._tell(f"{name_of(ripe)}: {said}")
+            self._tell(f"{name_of(ripe)}: {_said(error)}")
             if isinstance(error, (Refused, Misuse)):
                 self._refused[ripe.job] = self._hands[ripe.job]
             return False
@@ -259,6 +251,15 @@ class _Rest(NamedTuple):
 
     until: float
     tries: int
+
+
+def _said(error: BaseException | None) -> str:
+    """What is said of an attempt that came to no end. Of another error than duly's own it is the type: its message may hold
+    what no log should.
+    """
+    if isinstance(error, DulyError):
+        return _in_full(error)
+    return "cancelled" if error is None else type(error).__name__
 
 
 def _in_full(error: DulyError) -> str:
