@@ -1,13 +1,15 @@
-"""What a daemon does in a second: trivial functions on SQLite, flushed, in one process with eight places.
+"""What a daemon does in a second: functions that write one row, on SQLite, flushed, in one process with eight places.
 
-Once one line that is far behind and whose runs may overlap, once many lines with a few windows each; beside them as many
-runs by `catch_up()`, which is one place. Each number is the best of some rounds.
+One line that is far behind, and many lines with a few windows each; run by run, and in groups that share a commit; beside them
+as many runs by `catch_up()`, which is one place, and the floor: claim, effect and completion written by hand, a hundred to a
+commit, without any guard. Rounds are interleaved; each number is the median of some.
 
-    python bench/daemon.py
+    python bench/daemon.py [--rounds N] [--folder DIR]
 """
 
 from __future__ import annotations
 
+import argparse
 import sqlite3
 import tempfile
 import threading
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import duly
@@ -24,35 +27,48 @@ from duly.work.daemon.crew import Threads
 from duly.work.daemon.systemd import Notifier
 from duly.work.daemon.watch import Daemon, Limits
 
-ROUNDS, PLACES = 3, 8
+PLACES, GROUP = 8, 100
+EFFECT = "update balance set units = units + 10"
+FLOOR = (
+    "create table run (job integer, nominal bigint, state integer, ended bigint, primary key (job, nominal)) without rowid",
+    "create table attempt (job, nominal, number, started, ended, primary key (job, nominal, number)) without rowid",
+)
+
+Ledger = duly.Ledger[sqlite3.Connection]
+Work = Callable[[Ledger, Path, int], None]
 
 
-def behind(path: Path, *, lines: int, windows: int) -> duly.Ledger[sqlite3.Connection]:
+def behind(path: Path, *, lines: int, windows: int, group: int) -> Ledger:
     """A ledger with lines that are so many windows behind."""
     ledger = duly.sqlite(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("create table balance (units integer)")
+        connection.execute("insert into balance values (0)")
 
-    def nothing(run: duly.Run[sqlite3.Connection]) -> None:
-        """Trivial."""
+    def credit(run: duly.Run[sqlite3.Connection]) -> None:
+        run.tx.execute(EFFECT)
 
     for number in range(lines):
-        declare = ledger.job(f"job-{number}", duly.every("1h"), catch_up=duly.EACH, overlap=True)
-        declare(nothing).catch_up()
+        declare = ledger.job(f"job-{number}", duly.every("1h"), catch_up=duly.EACH, inline=group > 1, group=group)
+        declare(credit).catch_up()
     back = windows * 3600 * SECOND
     with closing(sqlite3.connect(path)) as connection, connection:
         moved = ", ".join(f"{column} = {column} - {back}" for column in ("opened_until", "starts", "next_due"))
         connection.execute(f"update duly_line set {moved}")
-        connection.execute("delete from duly_run")
-        connection.execute("delete from duly_attempt")
+        for table in ("duly_run", "duly_attempt"):
+            connection.execute(f"delete from {table}")
+        connection.execute("update balance set units = 0")
     return ledger
 
 
 def completed(path: Path) -> int:
+    """How many runs are complete, each with its effect."""
     with closing(sqlite3.connect(path)) as connection:
-        number: int = connection.execute("select count(*) from duly_run where state = 'completed'").fetchone()[0]
-        return number
+        (number,) = connection.execute("select units / 10 from balance").fetchone()
+        return int(number)
 
 
-def by_daemon(ledger: duly.Ledger[Any], path: Path, runs: int) -> None:
+def by_daemon(ledger: Ledger, path: Path, runs: int) -> None:
     """Let a daemon work until all is done."""
     with ThreadPoolExecutor(PLACES) as pool:
         hands = [Threads(job, pool) for job in ledger.jobs.values()]
@@ -60,35 +76,77 @@ def by_daemon(ledger: duly.Ledger[Any], path: Path, runs: int) -> None:
         working = threading.Thread(target=daemon.work)
         working.start()
         while completed(path) < runs:
-            time.sleep(0.02)
+            time.sleep(0.01)
         daemon.stop()
         working.join()
 
 
-def by_hand(ledger: duly.Ledger[Any], path: Path, runs: int) -> None:
+def by_hand(ledger: Ledger, path: Path, runs: int) -> None:
     """Call `catch_up()` of each job."""
     for job in ledger.jobs.values():
         job.catch_up()
 
 
-def rate(work: Callable[[duly.Ledger[Any], Path, int], None], *, lines: int, windows: int) -> float:
-    """Runs a second, the best of some rounds."""
-    best = 0.0
-    for _ in range(ROUNDS):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "jobs.db"
-            ledger = behind(path, lines=lines, windows=windows)
-            began = time.perf_counter()
-            work(ledger, path, lines * windows)
-            best = max(best, lines * windows / (time.perf_counter() - began))
-            ledger.close()
-    return best
+def floor(path: Path, runs: int) -> None:
+    """The least that could be written: no guard, no lease, no evidence of who did it."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    execute = connection.execute
+    execute("pragma journal_mode = wal")
+    execute("pragma synchronous = full")
+    for statement in (*FLOOR, "create table balance (units integer)", "insert into balance values (0)"):
+        execute(statement)
+    for first in range(0, runs, GROUP):
+        execute("begin immediate")
+        for number in range(first, min(first + GROUP, runs)):
+            execute("insert into run values (1, ?, 1, null) on conflict do nothing", (number,))
+            execute("insert into attempt values (1, ?, 1, ?, null)", (number, time.time_ns()))
+            execute(EFFECT)
+            execute("update attempt set ended = ? where job = 1 and nominal = ?", (time.time_ns(), number))
+            execute("update run set state = 2 where job = 1 and nominal = ? and state = 1", (number,))
+        execute("commit")
+    connection.close()
+
+
+def seconds(work: Work, folder: str, *, lines: int, windows: int, group: int) -> float:
+    """How long it takes to work so many windows of so many lines."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        path = Path(place) / "jobs.db"
+        ledger: Any = behind(path, lines=lines, windows=windows, group=group)
+        began = time.perf_counter()
+        work(ledger, path, lines * windows)
+        took = time.perf_counter() - began
+        ledger.close()
+        assert completed(path) == lines * windows
+        return took
+
+
+def seconds_of_floor(folder: str, runs: int) -> float:
+    """The same of the floor."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        began = time.perf_counter()
+        floor(Path(place) / "floor.db", runs)
+        return time.perf_counter() - began
 
 
 def main() -> None:
-    for name, lines, windows in (("one line, far behind", 1, 1_000), ("many lines", 200, 5)):
-        daemon, hand = (rate(work, lines=lines, windows=windows) for work in (by_daemon, by_hand))
-        print(f"{name}: {lines} x {windows} runs; a daemon {daemon:.0f} a second, catch_up() {hand:.0f}")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", default=".")
+    args = parser.parse_args()
+    for name, lines, windows in (("one line, far behind", 1, 2_000), ("many lines", 100, 20)):
+        runs = lines * windows
+        rates: dict[str, list[float]] = {}
+        for _ in range(args.rounds):
+            rates.setdefault(f"the floor, {GROUP} to a commit", []).append(runs / seconds_of_floor(args.folder, runs))
+            for group in (1, GROUP):
+                for who, work in (("a daemon", by_daemon), ("catch_up()", by_hand)):
+                    took = seconds(work, args.folder, lines=lines, windows=windows, group=group)
+                    how = "run by run" if group == 1 else f"{group} to a commit"
+                    rates.setdefault(f"{who}, {how}", []).append(runs / took)
+        print(f"\n{name}: {lines} x {windows} runs, medians of {args.rounds} rounds")
+        least = median(rates[f"the floor, {GROUP} to a commit"])
+        for what, each in rates.items():
+            print(f"  {what:<34}{median(each):>9.0f} runs a second   {median(each) / least:5.2f} of the floor")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from duly.errors import NoLedger as NoLedger
     from duly.errors import NoSchedule as NoSchedule
     from duly.errors import NotAllowed as NotAllowed
+    from duly.errors import NotComplete as NotComplete
     from duly.errors import NoTransaction as NoTransaction
     from duly.errors import OutcomeUnknown as OutcomeUnknown
     from duly.errors import PayloadConflict as PayloadConflict
@@ -85,9 +86,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError JobRenamed LedgerBusy LedgerCorrupt LedgerTooNew "
-    "LedgerUnavailable LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed OutcomeUnknown "
-    "PayloadConflict Refused Retired RunBusy RunCancelled RunFailed RunPaused RunSkipped ScheduleChanged ScheduleError "
-    "TransactionOwned UnknownJob UnknownScope WindowInvalid WrongLedger",
+    "LedgerUnavailable LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed NotComplete "
+    "OutcomeUnknown PayloadConflict Refused Retired RunBusy RunCancelled RunFailed RunPaused RunSkipped ScheduleChanged "
+    "ScheduleError TransactionOwned UnknownJob UnknownScope WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.ledger.roster": "Scope",
     "duly.schedule.calendar": "make_calendar",

@@ -86,6 +86,10 @@ class ScheduleChanged(Refused):
 # -- try again --------------------------------------------------------------------------------------------------------
 
 
+class NotComplete(DulyError):
+    """The run is not complete, so it has no result yet; `duly explain` says how it stands."""
+
+
 class Conflict(DulyError):
     """The transaction met another one; roll back and try the whole transaction again."""
 

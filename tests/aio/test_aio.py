@@ -89,6 +89,17 @@ def test_an_inline_attempt_that_fails_is_on_record(till: Till) -> None:
     assert till.units == 0
 
 
+def test_a_result_is_kept_with_the_completion_and_can_be_read(till: Till) -> None:
+    async def counts(run: Run) -> None:
+        run.result = {"rows": 3}
+
+    async def story(ledger: Ledger) -> object:
+        await job(ledger, counts).run("2026-09-13")
+        return await ledger.result("credit", "2026-09-13")
+
+    assert till.play(story) == {"rows": 3}
+
+
 def test_two_tasks_at_once_are_one_effect(till: Till) -> None:
     async def slow(run: Run) -> None:
         await asyncio.sleep(0)

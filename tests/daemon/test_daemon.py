@@ -71,6 +71,19 @@ def test_windows_are_worked_as_they_come_due(stage: Stage) -> None:
     assert stage.book.runs() == [(f"2026-10-0{day}T00:00:00", "completed") for day in range(5, 10)]
 
 
+def test_runs_that_share_a_commit_are_worked_and_told_each(stage: Stage) -> None:
+    stage.module(DAILY.replace("retry_delay=0", "inline=True, group=3"))
+    daemon = stage.daemon()
+    stage.until_done(*days(5))
+
+    stage.clock.advance(7 * DAY)
+    stage.until_done(*days(*range(5, 13)))
+
+    assert daemon.stop() == 0
+    assert [state for _, state in stage.book.runs()] == ["completed"] * 8
+    assert all(f"{key} attempt 1 completed" in daemon.log for key in days(*range(5, 13)))
+
+
 def test_plain_and_async_jobs_are_worked_by_one_daemon(stage: Stage) -> None:
     stage.module(DAILY)
     stage.aio_module(ASYNC)

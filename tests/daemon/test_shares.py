@@ -27,7 +27,7 @@ def test_no_more_than_the_places_are_given_and_one_that_comes_free_is_given_agai
     shares.replace([live("a"), live("b"), live("c")])
 
     assert given(shares) == ["a", "b"]
-    shares.done(live("a"), more=True)
+    shares.done(live("a"), worked=1)
     assert given(shares) == ["c"]
     assert shares.working == 2
 
@@ -88,7 +88,7 @@ def test_what_is_behind_is_not_starved_by_live_work_without_end() -> None:
         ripe = shares.next()
         assert ripe is not None
         worked.append(ripe.job)
-        shares.done(ripe, more=False)
+        shares.done(ripe, worked=0)
 
     assert worked.count("old") == 10
 
@@ -98,8 +98,8 @@ def test_a_line_that_has_more_waits_behind_the_others() -> None:
     shares.replace([behind("a", 2), behind("b", 2)])
     assert given(shares) == ["a"]
 
-    shares.done(behind("a", 2), more=True)
+    shares.done(behind("a", 2), worked=1)
 
     assert given(shares) == ["b"]
-    shares.done(behind("b", 2), more=False)
+    shares.done(behind("b", 2), worked=0)
     assert given(shares) == ["a"]

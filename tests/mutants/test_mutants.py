@@ -941,7 +941,61 @@ AGAIN = tuple(
     if mutant.name in FOUND_AGAIN
 )
 
-ALL = MUTANTS + ROSTERS + HISTORIES + AGAIN
+GROUP, JOB, GROUPS = "ledger/group.py", "work/job.py", "tests/work/test_group.py::test_"
+COMMITS = (
+    Mutant(
+        "a run of a group is completed whatever it is by then",
+        (
+            Fault(
+                GROUP, "and state in {from} and state <> 'running' and fence = :seen_fence", "and fence = :seen_fence"
+            ),
+        ),
+        (GROUPS + "what_is_not_free_any_more_is_not_completed_and_takes_its_group_along",),
+    ),
+    Mutant(
+        "what was done before a failure in a group is committed without its completions",
+        (
+            Fault(
+                JOB,
+                "            except BaseException as e:\n                run._abandon()\n",
+                "            except BaseException as e:\n",
+            ),
+        ),
+        (GROUPS + "one_that_fails_is_on_record_and_the_others_are_done_once",),
+    ),
+    Mutant(
+        "a run of a group goes on writing after its turn",
+        (Fault(JOB, "                worked[-1]._leave()\n", "                pass\n"),),
+        (GROUPS + "a_run_of_before_cannot_write_for_the_next_one",),
+    ),
+    Mutant(
+        "each run of a group is committed by itself",
+        (
+            Fault(
+                JOB,
+                "            if monotonic() - began > GROUP_SECONDS:\n                break\n",
+                "            break\n",
+            ),
+        ),
+        (GROUPS + "what_is_owed_is_worked_in_one_commit_each_run_on_record",),
+    ),
+    Mutant(
+        "a group whose commit failed is told as done",
+        (
+            Fault(
+                JOB,
+                "                worked[-1]._abandon()\n            else:\n                return",
+                "                worked[-1]._abandon()\n            if True:\n                return",
+            ),
+        ),
+        (
+            "tests/work/test_group_on_postgres.py::test_where_a_commit_fails_they_are_worked_one_by_one_and_the_guilty_one_is_found",
+        ),
+        on_postgres=True,
+    ),
+)
+
+ALL = MUTANTS + ROSTERS + HISTORIES + AGAIN + COMMITS
 
 
 def planted(mutant: Mutant, folder: Path) -> Path:

@@ -174,6 +174,49 @@ def test_where_the_output_is_is_kept_with_the_completion_and_explained(bank: Ban
     assert "s3://exports/2026-09-13.csv" in said(bank, "runs", "show", "credit", DAY)
 
 
+def test_a_result_is_kept_with_the_completion_and_can_be_read(bank: Bank) -> None:
+    def export(run: Run) -> None:
+        run.result = {"rows": 3, "days": [str(run.date)], "total": 1.5}
+        run.output = "s3://exports/2026-09-13.csv"
+
+    job = bank.ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)(export)
+    job.run(DAY)
+
+    assert bank.ledger.result("credit", DAY) == {"rows": 3, "days": [DAY], "total": 1.5}
+    assert 'Its result: {"days":["2026-09-13"],"rows":3,"total":1.5}.' in said(bank, "explain", "credit", DAY)
+    with pytest.raises(duly.NotComplete):
+        bank.ledger.result("credit", "2026-09-12")
+
+
+def test_a_run_that_left_none_has_no_result_nor_has_one_that_is_done_again(bank: Bank) -> None:
+    results: list[Any] = [None, {"rows": 1}]
+
+    def export(run: Run) -> None:
+        run.result = results[-1]
+        run.result = results.pop(0)
+
+    job = bank.ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)(export)
+    job.run(DAY)
+    assert bank.ledger.result("credit", DAY) is None
+
+    said(bank, "reopen", "credit", DAY, "--reason", "the rates were wrong")
+    with pytest.raises(duly.NotComplete):
+        bank.ledger.result("credit", DAY)
+    job.run(DAY)
+    assert bank.ledger.result("credit", DAY) == {"rows": 1}
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1: 2}, {"when": DAY.encode()}, "x" * 70_000])
+def test_a_result_that_is_not_json_or_too_long_is_refused_by_name(bank: Bank, value: Any) -> None:
+    def export(run: Run) -> None:
+        with pytest.raises(duly.Misuse, match=r"^result"):
+            run.result = value
+
+    bank.ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)(export).run(DAY)
+
+    assert bank.rows("select * from duly_text") == []
+
+
 def test_an_attempt_that_fails_has_no_output(bank: Bank) -> None:
     def function(run: Run) -> None:
         run.output = "s3://exports/half"

@@ -286,7 +286,7 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
     match said.word:
         case verdict.COMPLETE if row is not None:
             when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""
-            return [*_output(told, row), f"So it is complete{when}, and nothing will run it again."]
+            return [*_left(told, row), f"So it is complete{when}, and nothing will run it again."]
         case verdict.SKIPPED if row is None and told.skipped is not None:
             who = f"by {told.skipped.by or 'duly'} at {at(told.skipped.at)}"
             return [
@@ -338,13 +338,12 @@ def _hears(told: Explanation) -> str:
     return f"asked to stop, it hears of that with a heartbeat, within {span(beat)}"
 
 
-def _output(told: Explanation, row: Run) -> list[str]:
-    """Where the completing attempt left its output, if it said."""
-    texts = told.history.texts
+def _left(told: Explanation, row: Run) -> list[str]:
+    """Where the completing attempt left its output, and its result, if it said."""
     return [
-        f"Its output: {text.body}."
-        for text in texts
-        if (text.revision, text.number, text.kind) == (row.revision, row.fence, "output")
+        f"Its {text.kind}: {text.body}."
+        for text in told.history.texts
+        if (text.revision, text.number) == (row.revision, row.fence) and text.kind in ("output", "result")
     ]
 
 

@@ -14,6 +14,7 @@ from duly.ledger.contracts import CANCELLED, Ending
 from duly.ledger.events import tell
 from duly.ledger.records import Claim, RunId
 from duly.ledger.take import CANCEL_IS_ASKED, claim_parameters, look, run_parameters
+from duly.records import record
 
 COMPLETE_IF_HELD = Statement(
     "complete_if_held",
@@ -129,12 +130,29 @@ async def has_completed(claim: Claim) -> bool:
     return await one(COMPLETED_BY, int, **claim_parameters(claim)) is not None
 
 
-async def complete_or_raise(claim: Claim, *, output: str | None = None) -> None:
+@record
+class Left:
+    """What an attempt leaves with its completion: where its output is, and its result as JSON."""
+
+    output: str | None = None
+    result: str | None = None
+
+
+NOTHING = Left()
+
+
+async def complete_or_raise(claim: Claim, left: Left = NOTHING) -> None:
     """Settle the run as completed, in the transaction that carries its effect. Raises `ClaimLost`, which ends it."""
     await do(COMPLETE_IF_HELD, **claim_parameters(claim))
-    await _record_end(claim, states.COMPLETED, "completed")
-    if output is not None:
-        await keep_text(claim.run, claim.number, "output", output)
+    await record_end_or_raise(claim, states.COMPLETED, "completed")
+    await keep_left(claim, left)
+
+
+async def keep_left(claim: Claim, left: Left) -> None:
+    """Keep what a completing attempt leaves."""
+    for kind, body in (("output", left.output), ("result", left.result)):
+        if body is not None:
+            await keep_text(claim.run, claim.number, kind, body)
 
 
 async def fail_or_raise(claim: Claim, ending: Ending, *, retry_in: int | None, error: str) -> int | None:
@@ -149,7 +167,7 @@ async def fail_or_raise(claim: Claim, ending: Ending, *, retry_in: int | None, e
         retry_in=retry_in,
         counted=1 if ending.counted else 0,
     )
-    await _record_end(claim, states.FAILED, ending.outcome, error=error)
+    await record_end_or_raise(claim, states.FAILED, ending.outcome, error=error)
     if retry_in is None:
         return None
     left = await look(claim.run)
@@ -166,7 +184,7 @@ async def release_or_raise(claim: Claim, cause: str) -> None:
         ending = Ending(states.FAILED, CANCELLED, counted=False, outcome="cancelled")
         await fail_or_raise(claim, ending, retry_in=None, error=cause)
         return
-    await _record_end(claim, states.OPEN, "released", error=cause)
+    await record_end_or_raise(claim, states.OPEN, "released", error=cause)
 
 
 async def doubt_or_raise(claim: Claim, cause: str) -> None:
@@ -181,7 +199,8 @@ async def doubt_or_raise(claim: Claim, cause: str) -> None:
     await tell("unknown", run=claim.run, attempt_id=claim.attempt_id, by=claim.owner, detail=cause)
 
 
-async def _record_end(claim: Claim, state: str, outcome: str, *, error: str | None = None) -> None:
+async def record_end_or_raise(claim: Claim, state: str, outcome: str, *, error: str | None = None) -> None:
+    """Write the row of an attempt whose run was just written. Raises `ClaimLost` where it was not."""
     await do(
         RECORD_END_OR_RAISE,
         **claim_parameters(claim),
@@ -195,5 +214,5 @@ async def _record_end(claim: Claim, state: str, outcome: str, *, error: str | No
 
 
 async def keep_text(run: RunId, number: int, kind: str, body: str) -> None:
-    """Keep a long text beside an attempt: an error, an output, a person's evidence."""
+    """Keep a long text beside an attempt: an error, an output, a result, a person's evidence."""
     await do(KEEP_TEXT, **run_parameters(run), number=number, kind=kind, body=body)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from duly.errors import Misuse, Refused
 from duly.ledger import states
 from duly.ledger.address import key_of
-from duly.ledger.ask import Statement, count, now
+from duly.ledger.ask import Statement, count, every, now
 from duly.ledger.events import tell
-from duly.ledger.owed import Owed, next_of_backlog, owed
+from duly.ledger.owed import UNSETTLED_OF_LINE, Owed, next_of_backlog, owed
 from duly.ledger.policy import is_of
 from duly.ledger.records import (
     AlreadyCompleted,
@@ -169,10 +169,7 @@ async def claim_next(
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), _next_due(known))
     known, due = await open_owed(known, as_of, declared.by)
-    rows = sorted(
-        [*due.rows, *[run for o in due.fresh if (run := await look(_id(known, o))) is not None]],
-        key=lambda run: (run.due or 0, run.series, run.nominal),
-    )
+    rows = await _with_fresh(known, due)
     for run in in_order(known, rows):
         if run.id in tried or not await is_workable(run, instant):
             continue
@@ -186,6 +183,15 @@ async def claim_next(
             return Idle(known, await look(answer.run), due.next_due)
     standing = _standing(known, rows, due)
     return Idle(known, None if standing is None else await seen_of(standing.id), due.next_due)
+
+
+async def _with_fresh(known: Known, due: Owed) -> list[Run]:
+    """The runs that are owed, those of the windows just opened among them, in their order."""
+    if not due.fresh:
+        return due.rows
+    assert known.line is not None
+    owed_now = {run.id for run in due.rows} | {_id(known, occurrence) for occurrence in due.fresh}
+    return [run for run in await every(UNSETTLED_OF_LINE, Run, line=known.line.id) if run.id in owed_now]
 
 
 async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Taken | Idle | Refused | Misuse:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from time import monotonic
 
 from duly.errors import Misuse, Refused
 from duly.ledger import contracts, states
 from duly.ledger.complete import doubt_or_raise, fail_or_raise
 from duly.ledger.contracts import Ending, Terms
 from duly.ledger.records import Claim, Claimer, Job
+from duly.times import SECOND
 from duly.work.identity import new_attempt_id, owner
 
 AT_MOST_IN_VAIN = 3  # looks for what a line owes before its backfill, where others have taken it
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeVar
 
     from duly.ledger.progress import Progress
@@ -102,3 +105,11 @@ def raise_if_refused(answer: T | Refused | Misuse) -> T:
 def elapsed_since_first(store: Store, claim: Claim) -> int:
     """Microseconds since the first attempt of the claim's revision."""
     return store.now() - claim.first_started_at
+
+
+def passing(store: Store | AsyncStore) -> Callable[[], int]:
+    """Tells how many microseconds have passed since, without asking the ledger; none by a clock that is set by hand."""
+    if store.clock_by_hand:
+        return lambda: 0
+    began = monotonic()
+    return lambda: int((monotonic() - began) * SECOND)

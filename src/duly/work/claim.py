@@ -121,7 +121,7 @@ class Claim:
         transaction, and nothing of it commits. Raises `NoTransaction` and `WrongLedger`, before anything is written.
         After it this object claims nothing: the caller may still roll back, so ask the ledger.
         """
-        operation = complete_or_raise(self._held, output=self.run.output if output is None else output)
+        operation = complete_or_raise(self._held, self.run._left(output))
         if tx is None or self.run._owns(tx):
             self.run._complete(operation)
             self._over()

@@ -43,6 +43,7 @@ def declaration_of(
     overlap: bool | None,
     ordered: bool | None,
     inline: bool,
+    group: int,
     owner: str | None,
     scopes: Sequence[str | Scope] | None,
     version: str | None,
@@ -75,6 +76,12 @@ def declaration_of(
     check_policies(policies)
     if inline and effect != contracts.TRANSACTIONAL:
         raise Misuse(f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}")
+    if type(group) is not int or group < 1:
+        raise Misuse(f"group: {group!r} is not how many runs at most may share a commit; write 1 or more")
+    if group > 1 and not inline:
+        raise Misuse("group: runs share a commit where each of them is in its transaction; say inline=True as well")
+    if group > 1 and ordered:
+        raise Misuse("group: the runs of an ordered job are worked one by one; leave one of the two out")
     defaults: dict[str, Value] = {"retries": TRANSACTIONAL_RETRIES} if effect == contracts.TRANSACTIONAL else {}
     names = None if roster is None else tuple(scope.name for scope in roster)
     label = "" if version is None else check_label(version)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from datetime import date
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
@@ -13,7 +14,8 @@ from duly.ledger import contracts
 from duly.ledger.address import scopes_to_work
 from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
-from duly.ledger.complete import complete_or_raise, has_completed
+from duly.ledger.complete import Left, complete_or_raise, has_completed
+from duly.ledger.group import claim_group, complete_group, members
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
@@ -33,6 +35,7 @@ from duly.work.attempt import (
     Pulse,
     elapsed_since_first,
     ending_of,
+    passing,
     raise_if_refused,
     record_ending,
     retry_delay,
@@ -41,11 +44,12 @@ from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.memory import Memory
 from duly.work.payload import payload_hash
-from duly.work.run import Run
+from duly.work.run import Run, RunFacts
 from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
+    from duly.ledger.group import Group
     from duly.ledger.remembered import Recalled
     from duly.ledger.roster import Scope
     from duly.store.protocol import Store
@@ -54,6 +58,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Tx = TypeVar("Tx")
+
+GROUP_SECONDS = 0.05  # others wait for the ledger meanwhile
 
 
 class Job(Generic[Tx]):
@@ -72,6 +78,7 @@ class Job(Generic[Tx]):
         roster: tuple[Scope, ...] | None,
         *,
         inline: bool,
+        group: int,
     ) -> None:
         self.name = declared.job
         self.function = function
@@ -83,6 +90,8 @@ class Job(Generic[Tx]):
         self._roster = roster
         self._enrolled = not roster
         self._inline = inline
+        self._group = group
+        self._alone = 0  # so many runs are worked one by one: their group could not be committed
         self._memory = Memory()
 
     def __repr__(self) -> str:
@@ -196,14 +205,20 @@ class Job(Generic[Tx]):
             attempted = self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried)
             if isinstance(attempted, Idle):
                 break
-            tried |= {attempted.run}
-            noted(attempted, done, failures)
+            for each in attempted:
+                noted(each, done, failures)
+            tried |= {each.run for each in attempted}
         return tried
 
     def _attempt_next(
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
-    ) -> Attempted | Idle:
-        """Attempt the oldest run of a line that is owed and can be worked. Raises what the ledger refuses before a claim."""
+    ) -> list[Attempted] | Idle:
+        """Attempt the oldest run of a line that is owed and can be worked, or a group of them. Raises what the ledger refuses
+        before a claim.
+        """
+        if self._group > 1 and not self._alone:
+            return self._attempt_group(declared, trigger, as_of=as_of, tried=tried)
+        self._alone = max(self._alone - 1, 0)
         pulse = Pulse(self._store, trigger=trigger)
         try:
             seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
@@ -215,9 +230,63 @@ class Job(Generic[Tx]):
                     raise taken
                 if isinstance(taken, Idle):
                     return taken
-                return self._attempted(claiming, taken, partial(claim_again, declared, taken.run.id))
+                return [self._attempted(claiming, taken, partial(claim_again, declared, taken.run.id))]
         finally:
             pulse.stop()
+
+    def _attempt_group(
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+    ) -> list[Attempted] | Idle:
+        """Attempt runs of a line that are owed one after the other in one transaction, as long as it may last.
+
+        The first that fails takes what was done before it along: it is written down, and the others are worked again.
+        """
+        seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
+        if not seen.writes:
+            return seen
+        with self._claiming() as claiming:
+            claimer = Claimer(new_attempt_id(), owner(), trigger)
+            asked = claim_group(declared, claimer, as_of=as_of, tried=tried, most=self._group)
+            group = claiming.ask(asked)
+            if isinstance(group, (Refused, Misuse)):
+                raise group
+            if isinstance(group, Idle):
+                return group
+            worked = self._work_group(claiming, declared, group)
+            if isinstance(worked, Attempted):
+                return [worked]
+            try:
+                worked[-1]._complete(complete_group(group.first, ends_of(worked)))
+            except Exception:  # which of them is in the way of the commit, nobody can tell
+                worked[-1]._abandon()
+            else:
+                return [completed_by(run) for run in worked]
+        self._alone = len(worked)
+        return self._attempt_next(declared, trigger, as_of=as_of, tried=tried)
+
+    def _work_group(self, claiming: Claiming, declared: Declaration, group: Group) -> list[Run[Tx]] | Attempted:
+        """Call the function for one run after the other, as long as their transaction may last. Answers all that were worked;
+        or the one that failed, with which nothing of the others is kept.
+        """
+        worked: list[Run[Tx]] = []
+        job, began = group.first.known.job, monotonic()
+        for key, claim, row in members(group, new_attempt_id, passing(self._store)):
+            if worked:
+                worked[-1]._leave()
+            run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+            try:
+                refuse_unfinished(self.function(run))
+            except BaseException as e:
+                run._abandon()
+                self._record(run, job, claim, row.payload, e, partial(claim_again, declared, claim.run))
+                e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
+                if not isinstance(e, Exception):
+                    raise
+                return Attempted(claim.run, run.key, run.attempt, e)
+            worked.append(run)
+            if monotonic() - began > GROUP_SECONDS:
+                break
+        return worked
 
     def _attempted(self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]) -> Attempted:
         outcome: Completed | Exception
@@ -304,11 +373,14 @@ class Job(Generic[Tx]):
         """Whether a line of that scope is the job's, as it is declared here."""
         return self._scopes is None or scope in self._scopes
 
-    def attempt(self, scope: str, trigger: str, *, of_backfill: bool = False) -> Attempted | Idle:
-        """Attempt the oldest run of a line that is owed and can be worked, or the next window of its backfill, once."""
+    def attempt(self, scope: str, trigger: str, *, of_backfill: bool = False) -> list[Attempted] | Idle:
+        """Attempt the oldest run of a line that is owed and can be worked, or a group of them, or the next window of its
+        backfill, once.
+        """
         declared = for_scope(self._declared, scope, self._scopes)
         if of_backfill:
-            return self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
+            attempted = self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
+            return attempted if isinstance(attempted, Idle) else [attempted]
         return self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
 
     def _claiming(self) -> Claiming:
@@ -332,7 +404,7 @@ class Job(Generic[Tx]):
             self._keeper.keep(claim, run._supersede, run._cancel, run._progress_now)
         try:
             refuse_unfinished(self.function(run))
-            run._complete(complete_or_raise(claim, output=run.output))
+            run._complete(complete_or_raise(claim, run._left()))
             return Completed(run.key, run.attempt)
         except BaseException as e:
             if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's
@@ -404,6 +476,16 @@ def noted(attempted: Attempted, done: list[Completed], failures: list[Exception]
         done.append(attempted.outcome)
     else:
         failures.append(attempted.outcome)
+
+
+def completed_by(run: RunFacts) -> Attempted:
+    """What came of a run of a group that was committed."""
+    return Attempted(run._claim.run, run.key, run.attempt, Completed(run.key, run.attempt))
+
+
+def ends_of(worked: Sequence[RunFacts]) -> list[tuple[Held, Left]]:
+    """The claims of the runs of a group, each with what it leaves."""
+    return [(run._claim, run._left()) for run in worked]
 
 
 def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None) -> Declaration:

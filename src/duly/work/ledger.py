@@ -15,6 +15,7 @@ from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
+from duly.ledger.result import result_of
 from duly.schedule.keys import parse_key
 from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in
@@ -27,7 +28,7 @@ from duly.work.identity import new_attempt_id, owner
 from duly.work.job import Job, wait_micros
 from duly.work.keeper import LeaseKeeper
 from duly.work.memory import Memory
-from duly.work.payload import payload_hash
+from duly.work.payload import parsed, payload_hash
 from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Ledger(Generic[Tx]):
         overlap: bool | None = None,
         ordered: bool | None = None,
         inline: bool = False,
+        group: int = 1,
         owner: str | None = None,
         scopes: Sequence[str | Scope] | None = None,
         version: str | None = None,
@@ -87,7 +89,9 @@ class Ledger(Generic[Tx]):
         value that the ledger has. `scopes` closes the roster: names, or a `duly.Scope` with a beginning and an end; all of
         them are on it from the first `run` or `catch_up` on, whether they run or not. A `timeout` ends no function from
         outside: it is told as `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed
-        commit instead of two, for short transactional work that may hold the ledger while it lasts. Another schedule than
+        commit instead of two, for short transactional work that may hold the ledger while it lasts. With `group`, so many
+        runs of a line that are owed share that one commit, where they are worked by `catch_up` or a daemon and take 50
+        milliseconds together at most (docs/daemon.md). Another schedule than
         the ledger has in force is refused as `ScheduleChanged`, unless it comes with a `version`, a label as `2026-11-a`
         that the ledger has not seen: then it is put in force, for the windows after those that have begun. A label that was
         replaced is refused. Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
@@ -107,6 +111,7 @@ class Ledger(Generic[Tx]):
             overlap=overlap,
             ordered=ordered,
             inline=inline,
+            group=group,
             owner=owner,
             scopes=scopes,
             version=version,
@@ -117,7 +122,7 @@ class Ledger(Generic[Tx]):
                 raise Misuse(
                     f"{name}: the function of a job is called and is done when it returns; it cannot be async or yield"
                 )
-            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline)
+            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline, group=group)
             self._jobs[name] = job
             return job
 
@@ -186,6 +191,13 @@ class Ledger(Generic[Tx]):
             if not isinstance(seen, Untouched):
                 return seen
         return self._store.claim_at_once(claim_remembered(recalled, claimer))
+
+    def result(self, job: str, window: str | date, *, scope: str = "") -> Json:
+        """What a window's run has come to: `run.result`, as its attempt left it; None where it left nothing.
+
+        Raises `NotComplete`, and `UnknownJob`, `UnknownScope` or `WindowInvalid` for what names no run.
+        """
+        return parsed(self._store.read(result_of(job, scope, str(window))))
 
     def close(self) -> None:
         """Close this thread's connections."""

@@ -18,9 +18,18 @@ SCHEME = "json1"  # sorted keys, no blanks, UTF-8, Python's shortest floats
 
 def payload_hash(payload: Json) -> str:
     """The scheme and SHA-256 of a payload's canonical JSON. Raises `PayloadInvalid`, naming what cannot be hashed."""
-    _check(payload, "payload")
-    text = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return f"{SCHEME}:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return f"{SCHEME}:{sha256(canonical(payload, 'payload').encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def canonical(value: Json, name: str) -> str:
+    """The one text of a JSON value. Raises `PayloadInvalid`, naming what in `name` is not JSON."""
+    _check(value, name)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def parsed(text: str | None) -> Json:
+    """The JSON value of a text that is kept; None where there is none."""
+    return None if text is None else json.loads(text)
 
 
 def _check(value: object, where: str) -> None:

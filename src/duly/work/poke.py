@@ -21,7 +21,7 @@ from duly.errors import (
     Refused,
 )
 from duly.ledger import contracts, states
-from duly.ledger.complete import complete_or_raise, has_completed, has_ended, release_or_raise
+from duly.ledger.complete import Left, complete_or_raise, has_completed, has_ended, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
@@ -447,7 +447,7 @@ class Poke:
 
     def _complete(self, work: Work, *, cause: str, output: str | None) -> Report:
         try:
-            self._settle(lambda: self._store.write(complete_or_raise(work.claim, output=output)))
+            self._settle(lambda: self._store.write(complete_or_raise(work.claim, Left(output))))
         except (Conflict, LedgerUnavailable) as e:
             return self._report(
                 work, UNKNOWN, states.UNKNOWN, f"it ended well, but that could not be written down: {e}"

@@ -11,24 +11,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from duly.errors import CommitUnknown, Conflict, Misuse, TransactionOwned
-from duly.ledger.complete import has_completed
+from duly.ledger.complete import Left, has_completed
 from duly.ledger.progress import Progress
 from duly.ledger.records import Claim
 from duly.ledger.records import Run as Row
 from duly.schedule.keys import RunKey
 from duly.times import SECOND, as_datetime, civil_text
 from duly.work.identity import idempotency_key, uuid_text
+from duly.work.payload import canonical, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from duly.ledger.ask import Operation
     from duly.store.protocol import Owned, Store
+    from duly.work.payload import Json
 
 Tx = TypeVar("Tx")
 T = TypeVar("T")
 
 LONGEST_OUTPUT = 4096  # it says where something is, and is not that thing
+LONGEST_RESULT = 65_536  # a few facts, and not the data
 
 
 class LongTransaction(UserWarning):
@@ -58,6 +61,7 @@ class RunFacts:
         self._cancelled = False
         self._progress: Progress | None = None
         self._output: str | None = None
+        self._result: str | None = None
         self.attempt: int = claim.number
 
     @cached_property
@@ -151,7 +155,7 @@ class RunFacts:
 
     @property
     def output(self) -> str | None:
-        """Where the run's output is, as `s3://exports/2026-10-05.csv`, or its result in a few words: set by the function, kept
+        """Where the run's output is, as `s3://exports/2026-10-05.csv`: set by the function, kept
         with the completion, shown by `duly explain`. Never a secret. Setting it raises `Misuse`.
         """
         return self._output
@@ -165,6 +169,25 @@ class RunFacts:
         elif given is not None:
             raise Misuse(f"output: a text says where it is, not a {type(given).__name__}")
         self._output = where
+
+    @property
+    def result(self) -> Json:
+        """What the run has come to, as JSON: counts, totals, a name. Set by the function, kept with the completion, read by
+        `ledger.result(…)` and shown by `duly explain`. Never a secret, and no data that belongs in a table of yours. Setting it
+        raises `Misuse`.
+        """
+        return parsed(self._result)
+
+    @result.setter
+    def result(self, value: Json) -> None:
+        text = canonical(value, "result")
+        if len(text) > LONGEST_RESULT:
+            raise Misuse(f"result: at most {LONGEST_RESULT} characters of JSON are kept, and these are {len(text)}")
+        self._result = None if value is None else text
+
+    def _left(self, output: str | None = None) -> Left:
+        """What is kept with the completion; `output`, where it was said at the end."""
+        return Left(self._output if output is None else output, self._result)
 
 
 class Run(RunFacts, Generic[Tx]):
@@ -244,6 +267,10 @@ class Run(RunFacts, Generic[Tx]):
     def _owns(self, tx: object) -> bool:
         """Whether this is the run's own transaction, now open."""
         return self._transaction is not None and self._transaction.connection is tx
+
+    def _leave(self) -> None:
+        """Be over, while the transaction goes on for the next run of its group."""
+        self._transaction, self._over = None, True
 
     def _abandon(self) -> None:
         """Keep nothing of the run's transaction, if it is still open: the thread's next run has the same connection."""

@@ -234,7 +234,7 @@ create table duly.text (
     nominal  bigint not null,
     revision bigint not null,
     number   bigint not null,
-    kind     text    not null check (kind in ('error', 'output', 'evidence')),
+    kind     text    not null check (kind in ('error', 'output', 'result', 'evidence')),
     body     text    not null,
     primary key (series, nominal, revision, number, kind)
 );

@@ -231,7 +231,7 @@ create table duly_text (
     nominal  integer not null,
     revision integer not null,
     number   integer not null,
-    kind     text    not null check (kind in ('error', 'output', 'evidence')),
+    kind     text    not null check (kind in ('error', 'output', 'result', 'evidence')),
     body     text    not null,
     primary key (series, nominal, revision, number, kind)
 ) without rowid;

@@ -148,6 +148,12 @@ class Ours:
         self._begun = begun_of(rows, self._past, before)
 
 
+def forget(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], owner_pid: int) -> None:
+    """Who forgets a ledger forgets its connections: the collector may meet one before what would have closed it."""
+    if owner_pid == os.getpid():
+        connection.pgconn.finish()
+
+
 class OwnedConnection(Ours, psycopg.Connection[Any]):
     """A connection whose transaction belongs to duly."""
 
@@ -155,6 +161,9 @@ class OwnedConnection(Ours, psycopg.Connection[Any]):
         super().__init__(*args, **kwargs)
         self._isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # explicitly: a role's default may be otherwise
         self._first = threading.Lock()  # held while the transaction begins
+
+    def __del__(self, *_: Any) -> None:
+        forget(self, self._owner_pid)
 
     def give_back(self) -> None:
         super().give_back()

@@ -116,7 +116,7 @@ class Claim:
         return Awaited(self._complete(tx, output))
 
     async def _complete(self, tx: object, output: str | None) -> Completed:
-        operation = complete_or_raise(self._held, output=self.run.output if output is None else output)
+        operation = complete_or_raise(self._held, self.run._left(output))
         if tx is None or self.run._owns(tx):
             _, cancelled = await to_the_end(self.run._complete(operation))
             await self._over()

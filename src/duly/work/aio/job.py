@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import date
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, Refused, RunCancelled
@@ -14,6 +15,7 @@ from duly.ledger.address import scopes_to_work
 from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import complete_or_raise, has_completed
+from duly.ledger.group import claim_group, complete_group, members
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
@@ -29,11 +31,14 @@ from duly.work.aio.attempt import Claiming, Patience, Working, elapsed_since_fir
 from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
-from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, raise_if_refused, retry_delay
+from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, passing, raise_if_refused, retry_delay
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import (
+    GROUP_SECONDS,
     answered,
+    completed_by,
+    ends_of,
     for_scope,
     has_enrolled,
     noted,
@@ -45,6 +50,7 @@ from duly.work.payload import payload_hash
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
+    from duly.ledger.group import Group
     from duly.ledger.remembered import Recalled
     from duly.ledger.roster import Scope
     from duly.store.protocol import AsyncStore
@@ -67,6 +73,7 @@ class Job(Generic[Tx]):
         roster: tuple[Scope, ...] | None,
         *,
         inline: bool,
+        group: int,
     ) -> None:
         self.name = declared.job
         self.function = function
@@ -78,6 +85,8 @@ class Job(Generic[Tx]):
         self._roster = roster
         self._enrolled = not roster
         self._inline = inline
+        self._group = group
+        self._alone = 0  # so many runs are worked one by one: their group could not be committed
         self._memory = Memory()
 
     def __repr__(self) -> str:
@@ -194,14 +203,20 @@ class Job(Generic[Tx]):
             attempted = await self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried)
             if isinstance(attempted, Idle):
                 break
-            tried |= {attempted.run}
-            noted(attempted, done, failures)
+            for each in attempted:
+                noted(each, done, failures)
+            tried |= {each.run for each in attempted}
         return tried
 
     async def _attempt_next(
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
-    ) -> Attempted | Idle:
-        """Attempt the oldest run of a line that is owed and can be worked. Raises what the ledger refuses before a claim."""
+    ) -> list[Attempted] | Idle:
+        """Attempt the oldest run of a line that is owed and can be worked, or a group of them. Raises what the ledger refuses
+        before a claim.
+        """
+        if self._group > 1 and not self._alone:
+            return await self._attempt_group(declared, trigger, as_of=as_of, tried=tried)
+        self._alone = max(self._alone - 1, 0)
         pulse = Pulse(self._store, trigger=trigger)
         try:
             seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
@@ -212,9 +227,61 @@ class Job(Generic[Tx]):
                 taken: Taken | Idle = await claiming.claim(asked, _claim_of_taken)
                 if isinstance(taken, Idle):
                     return taken
-                return await self._attempted(claiming, taken, partial(claim_again, declared, taken.run.id))
+                return [await self._attempted(claiming, taken, partial(claim_again, declared, taken.run.id))]
         finally:
             pulse.stop()
+
+    async def _attempt_group(
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+    ) -> list[Attempted] | Idle:
+        """Attempt runs of a line that are owed one after the other in one transaction: as `duly.Job` does."""
+        seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
+        if not seen.writes:
+            return seen
+        async with self._claiming() as claiming:
+            claimer = Claimer(new_attempt_id(), owner(), trigger)
+            asked = claim_group(declared, claimer, as_of=as_of, tried=tried, most=self._group)
+            group: Group | Idle = await claiming.claim(
+                asked, lambda _: None
+            )  # inline: the claim goes with its transaction
+            if isinstance(group, Idle):
+                return group
+            worked = await self._work_group(claiming, declared, group)
+            if isinstance(worked, Attempted):
+                return [worked]
+            completing = worked[-1]._complete(complete_group(group.first, ends_of(worked)))
+            try:
+                _, cancelled = await to_the_end(completing)
+            except Exception:  # which of them is in the way of the commit, nobody can tell
+                await to_the_end(worked[-1]._abandon())
+            else:
+                if cancelled is not None:
+                    raise cancelled
+                return [completed_by(run) for run in worked]
+        self._alone = len(worked)
+        return await self._attempt_next(declared, trigger, as_of=as_of, tried=tried)
+
+    async def _work_group(self, claiming: Claiming, declared: Declaration, group: Group) -> list[Run[Tx]] | Attempted:
+        """Await the function for one run after the other: as `duly.Job` does."""
+        worked: list[Run[Tx]] = []
+        job, began = group.first.known.job, monotonic()
+        for key, claim, row in members(group, new_attempt_id, passing(self._store)):
+            if worked:
+                worked[-1]._leave()
+            run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+            try:
+                refuse_unfinished(await self.function(run))
+            except BaseException as e:
+                again = partial(claim_again, declared, claim.run)
+                await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
+                e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
+                if not isinstance(e, Exception):
+                    raise
+                return Attempted(claim.run, run.key, run.attempt, e)
+            worked.append(run)
+            if monotonic() - began > GROUP_SECONDS:
+                break
+        return worked
 
     async def _attempted(
         self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]
@@ -302,12 +369,15 @@ class Job(Generic[Tx]):
         """Whether a line of that scope is the job's, as it is declared here."""
         return self._scopes is None or scope in self._scopes
 
-    async def attempt(self, scope: str, trigger: str, *, of_backfill: bool = False) -> Attempted | Idle:
-        """Attempt the oldest run of a line that is owed and can be worked, or the next window of its backfill, once."""
+    async def attempt(self, scope: str, trigger: str, *, of_backfill: bool = False) -> list[Attempted] | Idle:
+        """Attempt the oldest run of a line that is owed and can be worked, or a group of them, or the next window of its
+        backfill, once.
+        """
         await self._store.open()
         declared = for_scope(self._declared, scope, self._scopes)
         if of_backfill:
-            return await self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
+            attempted = await self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
+            return attempted if isinstance(attempted, Idle) else [attempted]
         return await self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
 
     def _claiming(self) -> Claiming:
@@ -331,7 +401,7 @@ class Job(Generic[Tx]):
             self._keeper.keep(claim, run._supersede, working.stop, run._progress_now)
         try:
             refuse_unfinished(await self.function(run))
-            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, output=run.output)))
+            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, run._left())))
         except BaseException as e:
             await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")

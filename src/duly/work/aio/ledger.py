@@ -14,6 +14,7 @@ from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
+from duly.ledger.result import result_of
 from duly.schedule.keys import RunKey, parse_key
 from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in_async
@@ -29,7 +30,7 @@ from duly.work.declared import declaration_of, wanted
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import wait_micros
 from duly.work.memory import Memory
-from duly.work.payload import payload_hash
+from duly.work.payload import parsed, payload_hash
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -83,6 +84,7 @@ class Ledger(Generic[Tx]):
         overlap: bool | None = None,
         ordered: bool | None = None,
         inline: bool = False,
+        group: int = 1,
         owner: str | None = None,
         scopes: Sequence[str | Scope] | None = None,
         version: str | None = None,
@@ -103,6 +105,7 @@ class Ledger(Generic[Tx]):
             overlap=overlap,
             ordered=ordered,
             inline=inline,
+            group=group,
             owner=owner,
             scopes=scopes,
             version=version,
@@ -111,7 +114,7 @@ class Ledger(Generic[Tx]):
         def register(function: Callable[[Run[Tx]], Awaitable[object]]) -> Job[Tx]:
             if not iscoroutinefunction(function):
                 raise Misuse(f"{name}: the function of a job in duly.aio is an `async def`; duly.Ledger has plain ones")
-            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline)
+            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline, group=group)
             self._jobs[name] = job
             return job
 
@@ -186,6 +189,14 @@ class Ledger(Generic[Tx]):
                 return seen
         async with Claiming(self._store) as claiming:
             return await claiming.claim_at_once(claim_remembered(recalled, claimer))
+
+    def result(self, job: str, window: str | date, *, scope: str = "") -> Awaited[Json]:
+        """What a window's run has come to, as its attempt left it: as `duly.Ledger.result`."""
+        return Awaited(self._result(job, str(window), scope))
+
+    async def _result(self, job: str, window: str, scope: str) -> Json:
+        await self._store.open()
+        return parsed(await self._store.read(result_of(job, scope, window)))
 
     async def close(self) -> None:
         """Close the connections that are free."""

@@ -97,6 +97,10 @@ class Run(RunFacts, Generic[Tx]):
         """Whether this is the run's own transaction, now open."""
         return self._transaction is not None and self._transaction.connection is tx
 
+    def _leave(self) -> None:
+        """Be over, while the transaction goes on for the next run of its group."""
+        self._transaction, self._over = None, True
+
     async def _abandon(self) -> None:
         """Keep nothing of the run's transaction, if it is still open."""
         transaction, self._transaction, self._over = self._transaction, None, True

@@ -57,10 +57,10 @@ class Commands:
     def has(self, scope: str) -> bool:
         return self._declared.scopes is None or scope in self._declared.scopes
 
-    def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+    def attempt(self, ripe: Ripe, done: Callable[[Future[list[Attempted] | Idle]], None]) -> None:
         self._pool.submit(self._attempt, ripe).add_done_callback(done)
 
-    def _attempt(self, ripe: Ripe) -> Attempted | Idle:
+    def _attempt(self, ripe: Ripe) -> list[Attempted] | Idle:
         declared = for_scope(self._declared, ripe.scope, self._declared.scopes)
         ears = Ears(self._store)
         with self._guard:
@@ -71,7 +71,7 @@ class Commands:
             if isinstance(report, Idle):
                 return report
             (run,) = poke.reports
-            return Attempted(run, str(report.key), report.number, _outcome_of(report))
+            return [Attempted(run, str(report.key), report.number, _outcome_of(report))]
         finally:
             with self._guard:
                 self._ears.discard(ears)

@@ -48,7 +48,7 @@ class Hand(Protocol):
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""
 
-    def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+    def attempt(self, ripe: Ripe, done: Callable[[Future[list[Attempted] | Idle]], None]) -> None:
         """Attempt the oldest run of a line that can be worked, or the next window of its backfill.
 
         `done` is called, in any thread, with what came of it.
@@ -72,7 +72,7 @@ class Threads:
     def has(self, scope: str) -> bool:
         return self._job.has(scope)
 
-    def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+    def attempt(self, ripe: Ripe, done: Callable[[Future[list[Attempted] | Idle]], None]) -> None:
         attempt = partial(self._job.attempt, ripe.scope, TRIGGER, of_backfill=ripe.backfill)
         self._pool.submit(attempt).add_done_callback(done)
 
@@ -94,10 +94,10 @@ class Tasks:
     def has(self, scope: str) -> bool:
         return self._job.has(scope)
 
-    def attempt(self, ripe: Ripe, done: Callable[[Future[Attempted | Idle]], None]) -> None:
+    def attempt(self, ripe: Ripe, done: Callable[[Future[list[Attempted] | Idle]], None]) -> None:
         self._loop.run(self._attempt(ripe)).add_done_callback(done)
 
-    async def _attempt(self, ripe: Ripe) -> Attempted | Idle:
+    async def _attempt(self, ripe: Ripe) -> list[Attempted] | Idle:
         try:
             return await self._job.attempt(ripe.scope, TRIGGER, of_backfill=ripe.backfill)
         except (SystemExit, KeyboardInterrupt) as e:  # it would end the loop, and all that goes on in it

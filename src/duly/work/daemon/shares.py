@@ -67,14 +67,16 @@ class Shares:
                 return self._placed(found, is_behind=queue is self._behind)
         return None
 
-    def done(self, ripe: Ripe, *, more: bool) -> None:
-        """A line has given its place back. With `more` it waits for the next one, after the others."""
+    def done(self, ripe: Ripe, *, worked: int) -> None:
+        """A line has given its place back, with so many of its runs worked. Has it more, it waits for the next place, after
+        the others.
+        """
         line = line_of(ripe)
         _take_from(self._lines, line)
         _take_from(self._jobs, ripe.job)
         _take_from(self._catching_up, line)
-        if more and ripe.waiting > 1 and not ripe.overlap:
-            self._behind.append(replace(ripe, waiting=ripe.waiting - 1))
+        if worked and ripe.waiting > worked and not ripe.overlap:
+            self._behind.append(replace(ripe, waiting=ripe.waiting - worked))
 
     def _placed(self, ripe: Ripe, *, is_behind: bool) -> Ripe:
         line = line_of(ripe)

@@ -62,7 +62,7 @@ class Daemon:
         self._tell = tell
         self._shares = Shares(limits.places, limits.per_job)
         self._bell = Bell()
-        self._returned: deque[tuple[Ripe, Future[Attempted | Idle]]] = deque()
+        self._returned: deque[tuple[Ripe, Future[list[Attempted] | Idle]]] = deque()
         self._rests: dict[tuple[Line, bool], _Rest] = {}
         self._refused: dict[str, Hand] = {}  # what the ledger does not take as it is declared, or could not be asked
         self._strangers: set[str] = set()  # jobs that have work, and are not ours
@@ -168,37 +168,38 @@ class Daemon:
         while (ripe := self._shares.next()) is not None:
             self._hands[ripe.job].attempt(ripe, partial(self._came_back, ripe))
 
-    def _came_back(self, ripe: Ripe, ended: Future[Attempted | Idle]) -> None:
+    def _came_back(self, ripe: Ripe, ended: Future[list[Attempted] | Idle]) -> None:
         self._returned.append((ripe, ended))
         self._bell.ring()
 
     def _take_back(self) -> None:
         while self._returned:
             ripe, ended = self._returned.popleft()
-            self._shares.done(ripe, more=self._judge(ripe, ended))
+            self._shares.done(ripe, worked=self._judge(ripe, ended))
 
-    def _judge(self, ripe: Ripe, ended: Future[Attempted | Idle]) -> bool:
-        """Say what came of an attempt. Answers whether the line may have more to work now."""
+    def _judge(self, ripe: Ripe, ended: Future[list[Attempted] | Idle]) -> int:
+        """Say what came of an attempt, or of several. Answers how many, or 0 where the line has nothing to work now."""
         error = None if ended.cancelled() else ended.exception()
         if ended.cancelled() or error is not None:
             self._rest(ripe)
             self._tell(f"{name_of(ripe)}: {_said(error)}")
             if isinstance(error, (Refused, Misuse)):
                 self._refused[ripe.job] = self._hands[ripe.job]
-            return False
+            return 0
         answer = ended.result()
         if isinstance(answer, Idle):
             if answer.live:  # what the line owes is to be worked first, and is seen by a look
                 self._look_again = True
             self._rest(ripe, first=IDLE_REST, last=self._limits.poll)
-            return False
+            return 0
         self._look_again = True
-        self._tell(f"{answer.key} attempt {answer.number} {words_of(answer)}")
-        if isinstance(answer.outcome, NotBegun):
+        for each in answer:
+            self._tell(f"{each.key} attempt {each.number} {words_of(each)}")
+        if any(isinstance(each.outcome, NotBegun) for each in answer):
             self._rest(ripe)
-            return False
+            return 0
         self._rests.pop(_rested(ripe), None)
-        return True
+        return len(answer)
 
     def _rest(self, ripe: Ripe, *, first: float = FIRST_REST, last: float = LAST_REST) -> None:
         """Leave a line, or its backfill, alone for a while, and longer if it is not the first time."""
