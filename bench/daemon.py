@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default=".")
     args = parser.parse_args()
-    for name, lines, windows in (("one line, far behind", 1, 2_000), ("many lines", 100, 20)):
+    for name, lines, windows in (("one line, far behind", 1, 5_000), ("many lines", 100, 50)):
         runs = lines * windows
         rates: dict[str, list[float]] = {}
         for _ in range(args.rounds):
