@@ -223,6 +223,13 @@ def key_in(known: Known, series: Series, run: RunId) -> RunKey:
     return RunKey(known.job.name, known.line.scope, series.grain, run.nominal, series.zone, revision)
 
 
+async def key_here(known: Known, run: RunId) -> RunKey:
+    """As `key_of`, of a run of a line that is known: without a look, where it is of its series."""
+    if known.series is not None and run.series == known.series.id:
+        return key_in(known, known.series, run)
+    return await key_of(run)
+
+
 async def key_of(run: RunId) -> RunKey:
     """The key of a stored run, with its revision only where that is not the first."""
     found = await one(SERIES_BY_ID, lambda name, scope, *series: (name, scope, Series(*series)), series=run.series)

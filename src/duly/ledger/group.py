@@ -50,6 +50,11 @@ class Group:
 
     first: Taken
     rest: list[Run]
+    is_cut: bool  # there may be more than these
+
+    def has_more_than(self, worked: int) -> bool:
+        """Whether the line may have more that can be worked, when so many were."""
+        return self.is_cut or worked <= len(self.rest)
 
 
 async def claim_group(
@@ -59,7 +64,8 @@ async def claim_group(
     taken = await claim_next(declared, claimer, as_of=as_of, tried=tried)
     if not isinstance(taken, Taken):
         return taken
-    return Group(taken, await _rest(taken, await now() if as_of is None else as_of, tried, most - 1))
+    rest = await _rest(taken, await now() if as_of is None else as_of, tried, most - 1) if taken.more else []
+    return Group(taken, rest, is_cut=taken.more and len(rest) in (0, most - 1))
 
 
 async def _rest(taken: Taken, as_of: int, tried: frozenset[RunId], most: int) -> list[Run]:

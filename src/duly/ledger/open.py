@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from duly.errors import Misuse, Refused
 from duly.ledger import states
-from duly.ledger.address import key_of
+from duly.ledger.address import key_here, key_of
 from duly.ledger.ask import Statement, count, every, now
 from duly.ledger.events import tell
 from duly.ledger.owed import UNSETTLED_OF_LINE, Owed, next_of_backlog, owed
@@ -71,6 +71,7 @@ class Taken:
     run: Run
     next_due: int | None
     backfill: int | None = None
+    more: bool = False  # its line had more that could be worked
 
 
 async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[RunId]) -> Idle | Refused | Misuse:
@@ -163,9 +164,11 @@ async def claim_next(
     as_of = instant if as_of is None else as_of
     backlog = await next_of_backlog(known, as_of, tried)
     if backlog is not None:
-        answer = await take_row(known, backlog, claimer, heed_retry_time=True)
+        first = backlog.first
+        answer = await take_row(known, first, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
-            return Taken(known, await key_of(backlog.id), answer, answer.row or backlog, _next_due(known))
+            key = await key_here(known, first.id)
+            return Taken(known, key, answer, answer.row or first, _next_due(known), more=backlog.more)
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), _next_due(known))
     known, due = await open_owed(known, as_of, declared.by)
@@ -178,7 +181,8 @@ async def claim_next(
             continue
         answer = await take_row(known, run, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
-            return Taken(known, await key_of(run.id), answer, answer.row or run, due.next_due)
+            key = await key_here(known, run.id)
+            return Taken(known, key, answer, answer.row or run, due.next_due, more=run != rows[-1])
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), due.next_due)
     standing = _standing(known, rows, due)
@@ -223,9 +227,11 @@ def _id(known: Known, occurrence: Occurrence) -> RunId:
 async def take_row(
     known: Known, run: Run, claimer: Claimer, *, heed_retry_time: bool
 ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused:
-    """Take a run that has a row, under the bounds that are stored there (I8)."""
+    """Take a run that has a row, under the bounds that are stored there (I8). Its line is held."""
     assert known.series is not None
-    return await take(known, known.series, None, run.id, run, claimer, heed_retry_time=heed_retry_time)
+    return await take(
+        known, known.series, None, run.id, run, claimer, heed_retry_time=heed_retry_time, line_is_held=True
+    )
 
 
 async def _held(known: Known) -> Known:

@@ -102,7 +102,15 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     )
 
 
-async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> Run | None:
+@record
+class Backlog:
+    """The oldest run of a line that can be worked, and whether there are more of them."""
+
+    first: Run
+    more: bool
+
+
+async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> Backlog | None:
     """The oldest run with a row that can be worked, where nothing that came due since can change that; None: look at all.
 
     Where each window is worked, the rows that there are come before the windows that have none. So who catches up need not
@@ -111,11 +119,13 @@ async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> 
     if known.job.catch_up != "each" or known.job.ordered:
         return None
     assert known.line is not None
-    for most in (1, TRIED_AT_MOST):  # few of those that were tried can be worked still
+    for most in (2, TRIED_AT_MOST):  # few of those that were tried can be worked still
         found = await every(WORKABLE_OF_LINE, Run, line=known.line.id, as_of=as_of, most=most)
-        first = next((run for run in found if run.id not in tried), None)
-        if first is not None:
-            return None if first.state == states.RUNNING else first  # is its holder gone? Then it comes first
+        free = [run for run in found if run.id not in tried]
+        if free:  # is its holder gone? Then it comes first
+            return (
+                None if free[0].state == states.RUNNING else Backlog(free[0], more=len(free) > 1 or len(found) == most)
+            )
         if len(found) < most:
             break
     return None

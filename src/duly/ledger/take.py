@@ -299,12 +299,14 @@ async def take(
     claimer: Claimer,
     *,
     heed_retry_time: bool = False,
+    line_is_held: bool = False,
 ) -> Claim | AlreadyCompleted | Busy | NotDue | Refused:
     """Take the run if it is free, or if its holder is gone and its contract allows. `seen`: its row, as it just was.
 
     A claim of the same attempt is told again: the reply to it was lost. A refusal is returned, not raised: what was found on
     the way (a holder gone, a run unknown) is to be committed first.
-    A named window ignores a retry time, a poke heeds it. A window without a row is opened first.
+    A named window ignores a retry time, a poke heeds it. A window without a row is opened first. `line_is_held`: by this
+    transaction, and `known` is from after that.
     """
     answer: AlreadyCompleted | Busy | NotDue | Refused | None
     if seen is not None and seen.state == states.RUNNING and seen.attempt_id == claimer.attempt_id:
@@ -320,7 +322,7 @@ async def take(
             from duly.ledger.backfill_claim import admit  # few runs have one
 
             answer = await admit(seen, heed_pause=heed_retry_time)
-        if answer is None and not known.job.overlap:
+        if answer is None and not known.job.overlap and not line_is_held:
             known = await hold_line(known)
     if answer is not None:  # not by its truth: some are falsy
         return answer

@@ -6,7 +6,7 @@ the release of the zone's rules and their fingerprint, is kept beside them.
 
 from __future__ import annotations
 
-from duly.ledger.ask import Statement, count, one
+from duly.ledger.ask import Statement, count, do, one
 from duly.ledger.bounds import Bounds, cut
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
@@ -115,7 +115,10 @@ async def open_to_work(known: Known, run: RunId, occurrence: Occurrence | None, 
     cause = None
     if occurrence is not None:
         cause = occurrence.off or (NO_TIME_LEFT if described["window_start"] is None else None)
-    if not await _add(run, described) or not cause:
+    if cause is None:
+        await do(OPEN_IF_ABSENT, series=run.series, nominal=run.nominal, **described)
+        return None
+    if not await _add(run, described):
         return None
     if await count(SKIP_IF_FREE, series=run.series, nominal=run.nominal, revision=run.revision, cause=cause):
         await tell("skipped", run=run, by=by, detail=cause)

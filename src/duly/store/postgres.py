@@ -10,19 +10,20 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
 from duly.errors import CommitUnknown, Conflict, DulyError, LedgerTooNew, LedgerUnavailable, LedgerWentBack
-from duly.ledger.ask import Ask, Statement, ask_together, conclude, drive
+from duly.ledger.ask import Ask, ask_together, conclude, drive
 from duly.store import BUSY_SECONDS, SCHEMA, refuse_other_versions
-from duly.store.postgres_sql import as_pyformat, clock_sql, spell
+from duly.store.postgres_sql import clock_sql
 from duly.store.sqlstate import leaves_open, meaning_of
+from duly.store.talk import COMMIT, Sent, Talk, raise_refusal, sent_of
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -55,46 +56,44 @@ class Answers:
 
     def now(self) -> int:
         """The instant by the database's clock, or by the one that a test set by hand."""
-        row = self._cursor().execute(trusted(f"select {clock_sql(self.clock_by_hand)}")).fetchone()
-        assert row is not None
-        instant: int = row[0]
+        instant = self(NOW)
+        assert isinstance(instant, int)
         return instant
 
-    def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
-        # A caller's row factory is none of our rows' business.
-        return psycopg.Cursor(self._connection, row_factory=psycopg.rows.tuple_row)
-
     def __call__(self, ask: Ask) -> object:
-        if ask.statement is None:
-            return self.now() if ask.want == "now" else None  # no pulse is to be seen from here
-        cursor = self._cursor()
-        try:
-            cursor.execute(render(ask.statement, clock_sql(self.clock_by_hand)), ask.parameters)
-        except psycopg.IntegrityError:
-            if ask.statement.refuses is None:
-                raise
-            raise ask.statement.refuses from None
-        if ask.want == "do":
+        if ask.want == "alive":
+            return None  # no pulse is to be seen from here
+        return answer_of(ask, send(self._connection, [sent_of(ask, clock_sql(self.clock_by_hand))])[-1])
+
+
+NOW = Ask("now", None, {})
+
+
+def send(connection: psycopg.Connection[Any], sent: Sequence[Sent]) -> list[psycopg.Cursor[tuple[Any, ...]]]:
+    """Send statements in one wait; the cursor of each. Raises what an error means of the one that it came from."""
+    cursors: list[psycopg.Cursor[tuple[Any, ...]]] = []
+    try:
+        with together(connection) if len(sent) > 1 else nullcontext():
+            for each in sent:
+                # A caller's row factory is none of our rows' business.
+                cursors.append(psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row))
+                cursors[-1].execute(each.text, each.parameters)
+    except psycopg.Error as e:
+        raise_refusal(sent, cursors, e)
+    return cursors
+
+
+def answer_of(ask: Ask, cursor: psycopg.Cursor[tuple[Any, ...]]) -> object:
+    """What a question wanted of its statement."""
+    match ask.want:
+        case "do":
             return None
-        if ask.want == "one":
-            return cursor.fetchone()
-        return cursor.rowcount if ask.want == "count" else cursor.fetchall()
-
-
-_rendered: dict[tuple[Statement, str], LiteralString] = {}
-
-
-def render(statement: Statement, clock: str) -> LiteralString:
-    """A statement's text for psycopg."""
-    ready = _rendered.get((statement, clock))
-    if ready is None:
-        ready = _rendered[statement, clock] = trusted(as_pyformat(spell(statement, clock)))
-    return ready
-
-
-def trusted(sql: str) -> LiteralString:
-    """SQL that is put together from constants of ours; every value is bound."""
-    return cast(LiteralString, sql)  # type: ignore[redundant-cast]  # to mypy LiteralString is str; to others it is not
+        case "count":
+            return cursor.rowcount
+        case "every":
+            return cursor.fetchall()
+    row = cursor.fetchone()
+    return row if row is None or ask.want == "one" else row[0]
 
 
 def exit_by_sync(pipeline: Any) -> Any:
@@ -155,13 +154,17 @@ def millis(busy_seconds: float) -> str:
     return str(max(int(busy_seconds * 1000), 1))
 
 
-def beginning(busy_seconds: float, *, durable: bool = True) -> str:
-    """What begins a transaction that writes; `busy_seconds` is how long each of its statements waits for a lock.
+def beginning(busy_seconds: float, *, durable: bool = True) -> list[Sent]:
+    """What begins a transaction that writes; `busy_seconds` is how long each of its statements waits for a lock. The last of
+    them is `BEGUN`.
 
     Set explicitly: a role's defaults may be otherwise. Without `durable` the commit is not flushed.
     """
-    unflushed = "" if durable else "set local synchronous_commit = off; "
-    return f"{BEGIN}; {unflushed}{begun_sql(busy_seconds)}"
+    unflushed = [] if durable else [Sent("set local synchronous_commit = off")]
+    return [Sent(BEGIN), *unflushed, Sent(BEGUN, (millis(busy_seconds),))]
+
+
+READING = [Sent("begin isolation level repeatable read read only")]
 
 
 BEGIN: LiteralString = "begin isolation level read committed"
@@ -226,18 +229,11 @@ class Begun(NamedTuple):
     server: str
 
 
-def begun(cursor: psycopg.Cursor[Any], past: Past, before: Mark) -> Begun:
-    """The transaction that `beginning` began; `before` is the mark from before that.
+def begun_of(rows: list[Any], past: Past, before: Mark) -> Begun:
+    """The transaction of which `BEGUN` answered this; `before` is the mark from before it.
 
     Raises `LedgerTooNew` where this release may not write, and `LedgerWentBack` where the database was younger before.
     """
-    while cursor.nextset():
-        pass
-    return begun_of(cursor.fetchall(), past, before)
-
-
-def begun_of(rows: list[Any], past: Past, before: Mark) -> Begun:
-    """What a transaction's beginning answered. Raises as `begun`."""
     ((min_writer, xid, epoch, server),) = rows
     if int(min_writer) > SCHEMA:
         raise LedgerTooNew
@@ -317,18 +313,16 @@ def reply_is_lost(error: psycopg.Error) -> bool:
     return leaves_open(error.sqlstate or "")
 
 
-def commit(cursor: psycopg.Cursor[Any], past: Past, begun: Begun, *, durable: bool = True) -> None:
+def commit(cursor: psycopg.Cursor[Any], past: Past, begun: Begun) -> None:
     """Commit, once. Where the reply is lost, what became of the transaction is looked up on a new connection.
 
-    Without `durable` the server may forget it in a crash, which then is nothing to wonder about. Raises `Conflict` where it
-    was rolled back, and `CommitUnknown` or `LedgerUnavailable` where that cannot be told.
+    Raises `Conflict` where it was rolled back, and `CommitUnknown` or `LedgerUnavailable` where that cannot be told.
     """
     try:
         cursor.execute("commit")
     except psycopg.Error as e:
         settle(cursor.connection, past, begun, e)
-    if durable:
-        past.committed(begun)
+    past.committed(begun)
 
 
 def settle(connection: psycopg.Connection[Any], past: Past, begun: Begun, error: psycopg.Error) -> None:
@@ -429,7 +423,7 @@ class PostgresStore:
 
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit to flush."""
-        return self._run(operation, "begin isolation level repeatable read read only", writes=False)
+        return self._run(operation, READING, writes=False)
 
     def glance(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, each statement by itself: no transaction has to be begun and ended for it."""
@@ -474,27 +468,56 @@ class PostgresStore:
         finally:
             claim.close()
 
-    def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
+    def _run(self, operation: Operation[T], beginning: list[Sent], *, writes: bool, durable: bool = True) -> T:
         try:
-            session = self.session
-            connection = session.connection
-            before = self.past.mark()
+            connection = self.session.connection
+            talk, before = Talk(beginning, clock_by_hand=self.clock_by_hand), self.past.mark()
+            began: Begun | None = None
+
+            def say(*last: Ask | Sent) -> psycopg.Cursor[tuple[Any, ...]]:
+                nonlocal began
+                begins = not talk.has_begun
+                cursors = send(connection, talk.take(*last))
+                if begins and writes:
+                    began = begun_of(cursors[len(beginning) - 1].fetchall(), self.past, before)
+                return cursors[-1]
+
+            def answer(ask: Ask) -> object:
+                if ask.want == "do":
+                    talk.hold(ask)
+                    return None
+                return None if ask.want == "alive" else answer_of(ask, say(ask))
+
             try:
-                cursor = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row).execute(trusted(beginning))
-                began = begun(cursor, self.past, before) if writes else None
-                result = drive(operation, session.answers)
+                result = drive(operation, answer)
+                if not talk.has_begun:
+                    say()
             except BaseException:
                 give_up(connection)
                 raise
-            if began is not None:
-                commit(psycopg.Cursor(connection), self.past, began, durable=durable)
-            else:
-                connection.execute("commit")
+            self._commit(connection, talk.take(COMMIT), began, durable=durable)
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
         finally:
             operation.close()
         return result
+
+    def _commit(
+        self, connection: psycopg.Connection[Any], sent: list[Sent], began: Begun | None, *, durable: bool
+    ) -> None:
+        """Send what is left with the COMMIT. Raises as `commit`, and the refusal of a statement before it."""
+        try:
+            send(connection, sent)
+        except psycopg.Error as e:
+            if began is None or not reply_is_lost(e):
+                give_up(connection)
+                raise
+            settle(connection, self.past, began, e)
+        except BaseException:
+            give_up(connection)
+            raise
+        if began is not None and durable:
+            self.past.committed(began)
 
     def owned(self) -> OwnedTransaction:
         """This thread's transaction for a run's own effect."""

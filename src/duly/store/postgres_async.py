@@ -7,8 +7,8 @@ back. Connections that are free are kept for the next transaction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,7 +23,9 @@ from duly.store.postgres import (
     FATE,
     LOOK_AGAIN_SECONDS,
     NOT_KNOWN,
+    NOW,
     PREPARE_NEVER,
+    READING,
     ROLLED_BACK,
     Begun,
     Past,
@@ -35,13 +37,12 @@ from duly.store.postgres import (
     is_usable,
     leaves_claim_open,
     redacted,
-    render,
     reply_is_lost,
     threshold_of,
     translated,
-    trusted,
 )
 from duly.store.postgres_sql import clock_sql
+from duly.store.talk import COMMIT, Sent, Talk, raise_refusal, sent_of
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -62,52 +63,52 @@ class AsyncAnswers:
 
     async def now(self) -> int:
         """The instant by the database's clock, or by the one that a test set by hand."""
-        cursor = self._cursor()
-        await cursor.execute(trusted(f"select {clock_sql(self.clock_by_hand)}"))
-        row = await cursor.fetchone()
-        assert row is not None
-        instant: int = row[0]
+        instant = await self(NOW)
+        assert isinstance(instant, int)
         return instant
 
-    def _cursor(self) -> psycopg.AsyncCursor[tuple[Any, ...]]:
-        # A caller's row factory is none of our rows' business.
-        return psycopg.AsyncCursor(self._connection, row_factory=psycopg.rows.tuple_row)
-
     async def __call__(self, ask: Ask) -> object:
-        if ask.statement is None:
-            return await self.now() if ask.want == "now" else None
-        cursor = self._cursor()
-        try:
-            await cursor.execute(render(ask.statement, clock_sql(self.clock_by_hand)), ask.parameters)
-        except psycopg.IntegrityError:
-            if ask.statement.refuses is None:
-                raise
-            raise ask.statement.refuses from None
-        if ask.want == "do":
+        if ask.want == "alive":
             return None
-        if ask.want == "one":
-            return await cursor.fetchone()
-        return cursor.rowcount if ask.want == "count" else await cursor.fetchall()
+        sent = await send(self._connection, [sent_of(ask, clock_sql(self.clock_by_hand))])
+        return await answer_of(ask, sent[-1])
 
 
-async def begin(connection: psycopg.AsyncConnection[Any], beginning: str, past: Past) -> Begun:
-    """Begin a transaction that writes. Raises as `postgres.begun`."""
-    before = past.mark()
-    cursor = psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row)
-    await cursor.execute(trusted(beginning))
-    while cursor.nextset():
-        pass
-    return begun_of(await cursor.fetchall(), past, before)
+async def send(
+    connection: psycopg.AsyncConnection[Any], sent: Sequence[Sent]
+) -> list[psycopg.AsyncCursor[tuple[Any, ...]]]:
+    """Send statements in one wait; as `postgres.send`."""
+    cursors: list[psycopg.AsyncCursor[tuple[Any, ...]]] = []
+    try:
+        async with together_async(connection) if len(sent) > 1 else nullcontext():
+            for each in sent:
+                cursors.append(psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row))
+                await cursors[-1].execute(each.text, each.parameters)
+    except psycopg.Error as e:
+        raise_refusal(sent, cursors, e)
+    return cursors
 
 
-async def commit(connection: psycopg.AsyncConnection[Any], past: Past, begun: Begun, *, durable: bool = True) -> None:
+async def answer_of(ask: Ask, cursor: psycopg.AsyncCursor[tuple[Any, ...]]) -> object:
+    """What a question wanted of its statement; as `postgres.answer_of`."""
+    match ask.want:
+        case "do":
+            return None
+        case "count":
+            return cursor.rowcount
+        case "every":
+            return await cursor.fetchall()
+    row = await cursor.fetchone()
+    return row if row is None or ask.want == "one" else row[0]
+
+
+async def commit(connection: psycopg.AsyncConnection[Any], past: Past, begun: Begun) -> None:
     """Commit, once; as `postgres.commit`, awaited."""
     try:
         await psycopg.AsyncCursor(connection).execute("commit")
     except psycopg.Error as e:
         await settle(connection, past, begun, e)
-    if durable:
-        past.committed(begun)
+    past.committed(begun)
 
 
 async def settle(connection: psycopg.AsyncConnection[Any], past: Past, begun: Begun, error: psycopg.Error) -> None:
@@ -208,7 +209,7 @@ class AsyncPostgresStore:
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit to flush."""
-        return await self._run(operation, "begin isolation level repeatable read read only", writes=False)
+        return await self._run(operation, READING, writes=False)
 
     async def glance(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, each statement by itself."""
@@ -252,18 +253,38 @@ class AsyncPostgresStore:
             if connection is not None:
                 self._keep(connection)
 
-    async def _run(self, operation: Operation[T], beginning: str, *, writes: bool, durable: bool = True) -> T:
+    async def _run(self, operation: Operation[T], beginning: list[Sent], *, writes: bool, durable: bool = True) -> T:
         connection = None
         try:
-            connection = await self.connect()
-            began = await begin(connection, beginning, self.past) if writes else None
-            if began is None:
-                await connection.execute(trusted(beginning))
-            result = await drive_async(operation, AsyncAnswers(connection, clock_by_hand=self.clock_by_hand))
-            if began is not None:
-                await commit(connection, self.past, began, durable=durable)
-            else:
-                await connection.execute("commit")
+            connection = here = await self.connect()
+            talk, before = Talk(beginning, clock_by_hand=self.clock_by_hand), self.past.mark()
+            began: Begun | None = None
+
+            async def say(*last: Ask | Sent) -> psycopg.AsyncCursor[tuple[Any, ...]]:
+                nonlocal began
+                begins = not talk.has_begun
+                cursors = await send(here, talk.take(*last))
+                if begins and writes:
+                    began = begun_of(await cursors[len(beginning) - 1].fetchall(), self.past, before)
+                return cursors[-1]
+
+            async def answer(ask: Ask) -> object:
+                if ask.want == "do":
+                    talk.hold(ask)
+                    return None
+                return None if ask.want == "alive" else await answer_of(ask, await say(ask))
+
+            result = await drive_async(operation, answer)
+            if not talk.has_begun:
+                await say()
+            try:
+                await send(here, talk.take(COMMIT))
+            except psycopg.Error as e:
+                if began is None:
+                    raise
+                await settle(here, self.past, began, e)
+            if began is not None and durable:
+                self.past.committed(began)
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
         finally:

@@ -62,6 +62,7 @@ class Attempted:
     key: str
     number: int
     outcome: Completed | Exception
+    more: bool = False  # its line had more that could be worked when it was claimed
 
 
 def told(

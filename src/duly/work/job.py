@@ -200,30 +200,36 @@ class Job(Generic[Tx]):
         Answers the runs that were tried, with those that had been before.
         """
         as_of = self._store.now()
-        begun = len(tried)
+        begun, more = len(tried), False
         while not only_one or len(tried) == begun:
-            attempted = self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried)
+            attempt = self._attempt_owed if more else self._attempt_next
+            attempted = attempt(declared, "catch-up", as_of=as_of, tried=tried)
             if isinstance(attempted, Idle):
                 break
             for each in attempted:
                 noted(each, done, failures)
             tried |= {each.run for each in attempted}
+            more = attempted[-1].more
         return tried
 
     def _attempt_next(
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
     ) -> list[Attempted] | Idle:
-        """Attempt the oldest run of a line that is owed and can be worked, or a group of them. Raises what the ledger refuses
-        before a claim.
+        """Attempt the oldest run of a line that is owed and can be worked, or a group of them, after a look whether there is
+        any. Raises what the ledger refuses before a claim.
         """
+        seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
+        return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried) if seen.writes else seen
+
+    def _attempt_owed(
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+    ) -> list[Attempted] | Idle:
+        """As `_attempt_next`, without a look before."""
         if self._group > 1 and not self._alone:
             return self._attempt_group(declared, trigger, as_of=as_of, tried=tried)
         self._alone = max(self._alone - 1, 0)
         pulse = Pulse(self._store, trigger=trigger)
         try:
-            seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
-            if not seen.writes:
-                return seen
             with self._claiming() as claiming:
                 taken = claiming.ask(claim_next(declared, pulse.claimer, as_of=as_of, tried=tried))
                 if isinstance(taken, (Refused, Misuse)):
@@ -241,9 +247,6 @@ class Job(Generic[Tx]):
 
         The first that fails takes what was done before it along: it is written down, and the others are worked again.
         """
-        seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
-        if not seen.writes:
-            return seen
         with self._claiming() as claiming:
             claimer = Claimer(new_attempt_id(), owner(), trigger)
             asked = claim_group(declared, claimer, as_of=as_of, tried=tried, most=self._group)
@@ -260,9 +263,10 @@ class Job(Generic[Tx]):
             except Exception:  # which of them is in the way of the commit, nobody can tell
                 worked[-1]._abandon()
             else:
-                return [completed_by(run) for run in worked]
+                more = group.has_more_than(len(worked))
+                return [completed_by(run, more=more) for run in worked]
         self._alone = len(worked)
-        return self._attempt_next(declared, trigger, as_of=as_of, tried=tried)
+        return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     def _work_group(self, claiming: Claiming, declared: Declaration, group: Group) -> list[Run[Tx]] | Attempted:
         """Call the function for one run after the other, as long as their transaction may last. Answers all that were worked;
@@ -282,7 +286,7 @@ class Job(Generic[Tx]):
                 e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
                 if not isinstance(e, Exception):
                     raise
-                return Attempted(claim.run, run.key, run.attempt, e)
+                return Attempted(claim.run, run.key, run.attempt, e, more=True)
             worked.append(run)
             if monotonic() - began > GROUP_SECONDS:
                 break
@@ -294,7 +298,7 @@ class Job(Generic[Tx]):
             outcome = self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
         except Exception as e:
             outcome = e
-        return Attempted(taken.run.id, str(taken.key), taken.claim.number, outcome)
+        return Attempted(taken.run.id, str(taken.key), taken.claim.number, outcome, taken.more)
 
     def work_backfill(self, number: int | None = None, *, scope: str | None = None) -> list[Completed]:
         """Work the windows of a backfill, the oldest or the one of this number, until none is left to take.
@@ -478,9 +482,9 @@ def noted(attempted: Attempted, done: list[Completed], failures: list[Exception]
         failures.append(attempted.outcome)
 
 
-def completed_by(run: RunFacts) -> Attempted:
+def completed_by(run: RunFacts, *, more: bool) -> Attempted:
     """What came of a run of a group that was committed."""
-    return Attempted(run._claim.run, run.key, run.attempt, Completed(run.key, run.attempt))
+    return Attempted(run._claim.run, run.key, run.attempt, Completed(run.key, run.attempt), more)
 
 
 def ends_of(worked: Sequence[RunFacts]) -> list[tuple[Held, Left]]:

@@ -122,6 +122,7 @@ class Poke:
         self.paused: Pause | None = None  # why nothing more is worked
         self.reports: dict[RunId, Report] = {}  # the last attempt's, of each run worked, in the order of working
         self.ended_at: int | None = None  # when the line ended, if it did before this poke
+        self._more = False  # the line had more to work when the last of them was claimed
 
     # -- which runs ----------------------------------------------------------------------------------------------------
 
@@ -164,13 +165,16 @@ class Poke:
     def _next(self, as_of: int) -> Work | Idle:
         """Claim the oldest run that can be worked and was not tried yet."""
         tried = frozenset(self.reports)
-        seen = raise_if_refused(self._store.read(peek(self._declared, as_of=as_of, tried=tried)))
-        if not seen.writes:
-            return seen
+        if not self._more:
+            seen = raise_if_refused(self._store.read(peek(self._declared, as_of=as_of, tried=tried)))
+            if not seen.writes:
+                return seen
+        self._more = False
         pulse, answer = self._claiming(lambda claimer: claim_next(self._declared, claimer, as_of=as_of, tried=tried))
         if not isinstance(answer, Taken):
             pulse.stop()
             return raise_if_refused(answer)
+        self._more = answer.more
         return self._work_of(answer, pulse)
 
     @staticmethod

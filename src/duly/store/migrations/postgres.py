@@ -13,7 +13,8 @@ import psycopg
 
 from duly.errors import NoLedger
 from duly.store.migrations import ALONE, BY_DULY, POSTGRES, Step, failed, is_there, lacking, statements, steps
-from duly.store.postgres import facts_of, redacted, translated, trusted
+from duly.store.postgres import facts_of, redacted, translated
+from duly.store.talk import trusted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -19,7 +19,8 @@ from psycopg.sql import SQL, Literal
 
 from duly.errors import DulyError
 from duly.ledger.ask import Ask, drive
-from duly.store.postgres import Answers, redacted, translated, trusted
+from duly.store.postgres import Answers, redacted, translated
+from duly.store.talk import trusted
 from duly.testing.clock import HandClock
 from duly.testing.histories.points import Begin, Commit, Point, Rollback, Use, name_of
 from duly.testing.histories.stage import MAKE_EFFECTS, START, Seat, Stage

@@ -198,30 +198,34 @@ class Job(Generic[Tx]):
         Answers the runs that were tried, with those that had been before.
         """
         as_of = await self._store.now()
-        begun = len(tried)
+        begun, more = len(tried), False
         while not only_one or len(tried) == begun:
-            attempted = await self._attempt_next(declared, "catch-up", as_of=as_of, tried=tried)
+            attempt = self._attempt_owed if more else self._attempt_next
+            attempted = await attempt(declared, "catch-up", as_of=as_of, tried=tried)
             if isinstance(attempted, Idle):
                 break
             for each in attempted:
                 noted(each, done, failures)
             tried |= {each.run for each in attempted}
+            more = attempted[-1].more
         return tried
 
     async def _attempt_next(
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
     ) -> list[Attempted] | Idle:
-        """Attempt the oldest run of a line that is owed and can be worked, or a group of them. Raises what the ledger refuses
-        before a claim.
-        """
+        """Attempt the oldest run of a line that is owed and can be worked, or a group of them: as `duly.Job` does."""
+        seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
+        return await self._attempt_owed(declared, trigger, as_of=as_of, tried=tried) if seen.writes else seen
+
+    async def _attempt_owed(
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+    ) -> list[Attempted] | Idle:
+        """As `_attempt_next`, without a look before."""
         if self._group > 1 and not self._alone:
             return await self._attempt_group(declared, trigger, as_of=as_of, tried=tried)
         self._alone = max(self._alone - 1, 0)
         pulse = Pulse(self._store, trigger=trigger)
         try:
-            seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
-            if not seen.writes:
-                return seen
             async with self._claiming() as claiming:
                 asked = claim_next(declared, pulse.claimer, as_of=as_of, tried=tried)
                 taken: Taken | Idle = await claiming.claim(asked, _claim_of_taken)
@@ -235,9 +239,6 @@ class Job(Generic[Tx]):
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
     ) -> list[Attempted] | Idle:
         """Attempt runs of a line that are owed one after the other in one transaction: as `duly.Job` does."""
-        seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
-        if not seen.writes:
-            return seen
         async with self._claiming() as claiming:
             claimer = Claimer(new_attempt_id(), owner(), trigger)
             asked = claim_group(declared, claimer, as_of=as_of, tried=tried, most=self._group)
@@ -257,9 +258,10 @@ class Job(Generic[Tx]):
             else:
                 if cancelled is not None:
                     raise cancelled
-                return [completed_by(run) for run in worked]
+                more = group.has_more_than(len(worked))
+                return [completed_by(run, more=more) for run in worked]
         self._alone = len(worked)
-        return await self._attempt_next(declared, trigger, as_of=as_of, tried=tried)
+        return await self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     async def _work_group(self, claiming: Claiming, declared: Declaration, group: Group) -> list[Run[Tx]] | Attempted:
         """Await the function for one run after the other: as `duly.Job` does."""
@@ -277,7 +279,7 @@ class Job(Generic[Tx]):
                 e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
                 if not isinstance(e, Exception):
                     raise
-                return Attempted(claim.run, run.key, run.attempt, e)
+                return Attempted(claim.run, run.key, run.attempt, e, more=True)
             worked.append(run)
             if monotonic() - began > GROUP_SECONDS:
                 break
@@ -291,7 +293,7 @@ class Job(Generic[Tx]):
             outcome = await self._work(claiming, taken.known.job, taken.key, taken.claim, taken.run, again)
         except Exception as e:
             outcome = e
-        return Attempted(taken.run.id, str(taken.key), taken.claim.number, outcome)
+        return Attempted(taken.run.id, str(taken.key), taken.claim.number, outcome, taken.more)
 
     def work_backfill(self, number: int | None = None, *, scope: str | None = None) -> Awaited[list[Completed]]:
         """Work the windows of a backfill until none is left to take: as `duly.Job.work_backfill`."""
