@@ -131,6 +131,18 @@ def test_a_clock_that_is_set_back_makes_nothing_be_done_again(stage: Stage, tmp_
         stage.until_done(*days(5, 6, 7, 8, 9))
 
 
+def test_whoever_asked_to_be_notified_and_does_not_listen_keeps_no_run_waiting(stage: Stage, tmp_path: Path) -> None:
+    stage.module(DAILY)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as deaf:
+        deaf.bind(str(tmp_path / "notify"))
+        daemon = stage.daemon("--poll", "1ms", environ={"NOTIFY_SOCKET": str(tmp_path / "notify")})
+        for day in range(5, 12):
+            stage.until_done(*days(*range(5, day + 1)))
+            stage.clock.advance(DAY)
+
+        assert daemon.stop() == 0
+
+
 def _turns(ear: socket.socket, times: int) -> None:
     """Wait until the daemon has gone round so often from now on: it says each time that it is alive."""
     ear.setblocking(False)

@@ -23,11 +23,12 @@ class Notifier:
         self.watchdog_seconds = int(wanted) / 2_000_000 if wanted.isdigit() and int(wanted) and mine else None
 
     def say(self, *lines: str) -> None:
-        """Send the lines, if anybody listens. That nobody does any more is no reason to stop."""
+        """Send the lines, if anybody listens. That nobody does any more, or does not for a while, is no reason to stop."""
         if not self._address:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+                sock.setblocking(False)  # a queue that is full says already that we are alive
                 sock.sendto("\n".join(lines).encode(), self._address)
         except OSError:
             pass
