@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,14 +33,19 @@ def needed(name: str, port: int, *, says: bytes = b"", hears: bytes) -> int:
 
 
 @contextmanager
-def swallowing(port: int, *, request: bool = False, reply: bool = False) -> Iterator[int]:
-    """A way to a broker that swallows the body of the first message, or what is answered to it. Yields its port."""
+def swallowing(port: int, what: str = "nothing") -> Iterator[int]:
+    """A way to a broker, by the port that is yielded. It swallows the `request` with the message's body, or the `reply` to it, and
+    is cut then; or it swallows the reply and stays."""
+    over = threading.Event()
     proxy = Proxy(f"any://127.0.0.1:{port}", BODY_SECRET.encode())
-    if request:
+    if what == "request":
         proxy.swallow(1)
-    if reply:
+    if what in ("reply", "reply, and stays"):
         proxy.swallow_the_reply_of(1)
+    if what == "reply, and stays":
+        proxy.meanwhile = over.wait
     try:
         yield int(proxy.url.rpartition(":")[2])
     finally:
+        over.set()
         proxy.close()

@@ -165,10 +165,10 @@ def too_long_for_the_server(server: Server) -> object:
         destination.close()
 
 
-def lost(**what: bool) -> Callable[[Server], object]:
+def lost(what: str) -> Callable[[Server], object]:
     def told(server: Server) -> object:
         server.stream()
-        with swallowing(server.port, **what) as port:
+        with swallowing(server.port, what) as port:
             return delivered(server.to(port))
 
     return told
@@ -214,8 +214,8 @@ NATS_ROWS = (
     ),
     Row("the connection is lost before an answer", Unknown, told(plays(lambda _: None))),
     Row("it is reset before an answer", Unknown, told(plays(Caller.reset))),
-    Row("the message is lost on its way", Unknown, lost(request=True)),
-    Row("the acknowledgement is lost on its way", Unknown, lost(reply=True)),
+    Row("the message is lost on its way", Unknown, lost("request")),
+    Row("the acknowledgement is lost on its way", Unknown, lost("reply")),
     Row("it does not answer in time", Unknown, told(plays(Caller.say_nothing), SOON), f"no answer within {SOON} s"),
     Row("the stream acknowledges", Delivered, there, "seq 1 of its stream"),
     Row("the stream acknowledges, and had it already", Delivered, again, "seq 1 of its stream, a duplicate"),
@@ -236,7 +236,7 @@ def test_what_a_stream_does_means(row: Row, server: Server) -> None:
 
 def test_after_a_lost_acknowledgement_the_stream_has_it_once(server: Server) -> None:
     server.stream()
-    with swallowing(server.port, reply=True) as port:
+    with swallowing(server.port, "reply") as port:
         first = delivered(server.to(port))
     second = delivered(server.to())
 

@@ -123,9 +123,9 @@ def no_stream(stream: Stream) -> object:
     return delivered(stream.to())
 
 
-def lost(**what: bool) -> Callable[[Stream], object]:
+def lost(what: str) -> Callable[[Stream], object]:
     def told(stream: Stream) -> object:
-        with swallowing(stream.port, **what) as port:
+        with swallowing(stream.port, what) as port:
             return delivered(stream.to(port))
 
     return told
@@ -147,8 +147,8 @@ REDIS_ROWS = (
     Row("`MOVED`, `NOPERM` and any other error", Refused, says("MOVED 3999"), "error MOVED"),
     Row("the connection is lost before an answer", Unknown, told(plays(lambda _: None))),
     Row("it is reset before an answer", Unknown, told(plays(Caller.reset))),
-    Row("the command is lost on its way", Unknown, lost(request=True)),
-    Row("the answer is lost on its way", Unknown, lost(reply=True)),
+    Row("the command is lost on its way", Unknown, lost("request")),
+    Row("the answer is lost on its way", Unknown, lost("reply")),
     Row("it does not answer in time", Unknown, told(plays(Caller.say_nothing), SOON), f"no answer within {SOON} s"),
     Row("its answer is cut short", Unknown, told(plays(half_an_answer))),
     Row("its answer is none of the script's", Unknown, told(plays(b"+OK\r\n")), "its answer was none of the script's"),
@@ -184,7 +184,7 @@ def test_an_error_that_passes_is_surely_not_sent(error: str) -> None:
 
 
 def test_a_message_is_one_entry_with_its_key_however_often_it_comes(stream: Stream) -> None:
-    with swallowing(stream.port, reply=True) as port:
+    with swallowing(stream.port, "reply") as port:
         first = delivered(stream.to(port))
     second = delivered(stream.to())
 
