@@ -34,8 +34,8 @@ def needed(name: str, port: int, *, says: bytes = b"", hears: bytes) -> int:
 
 @contextmanager
 def swallowing(port: int, what: str = "nothing") -> Iterator[int]:
-    """A way to a broker, by the port that is yielded. It swallows the `request` with the message's body, or the `reply` to it, and
-    is cut then; or it swallows the reply and stays."""
+    """A way to a broker, by the port that is yielded. It swallows the `request` with the message's body, or the
+    `reply` to it, and is cut then; or it swallows the reply and stays."""
     over = threading.Event()
     proxy = Proxy(f"any://127.0.0.1:{port}", BODY_SECRET.encode())
     if what == "request":
