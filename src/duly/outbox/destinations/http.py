@@ -184,9 +184,8 @@ class Http:
 
     def _headers_of(self, message: Message, url: str) -> dict[str, str]:
         headers = {"Content-Type": message.content_type, **self._credentials(url)}
-        headers[self._key_header] = (
-            f'"{message.key}"' if self._key_quoted else message.key
-        )  # RFC 8941: a text is quoted
+        # RFC 8941: a text is quoted. Elsewhere than in the header of the draft nobody expects that.
+        headers[self._key_header] = f'"{message.key}"' if self._key_quoted else message.key
         if self._signing_secret is not None:
             headers.update(signed(message, self._signing_secret, at=int(time())))
         return headers
@@ -342,9 +341,8 @@ def meaning_of(answer: Answer) -> Outcome:
     match status:
         case 421 | 425 | 429 | 511:  # another server's; too early; too many; a network that wants a login
             return NotSent(said, answer.retry_after)
-        case 503 if (
-            answer.retry_after is not None
-        ):  # whoever names a time did not begin; without one, a proxy lost its server
+        # Whoever names a time has not begun. Without one it may be a proxy that speaks of a server it lost.
+        case 503 if answer.retry_after is not None:
             return NotSent(said, answer.retry_after)
         case 409 | 408:  # another request with this key is at work; a request that was slow somewhere on its way
             return Unknown(said, answer.retry_after)
