@@ -857,7 +857,7 @@ DESTINATIONS = (
     ),
     Mutant(
         "a time-out begins anew with each byte",
-        (Fault("outbox/destinations/line.py", "        timer.start()\n", "        pass\n"),),
+        (Fault("outbox/destinations/line.py", "                self._do()\n", "                pass\n"),),
         (OF_HTTP + "what_a_receiver_does_means[its_answer_comes_byte_by_byte_and_does_not_end_in_time]",),
     ),
     Mutant(

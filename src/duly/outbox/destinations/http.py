@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from duly.errors import Misuse
 from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown
-from duly.outbox.destinations.line import Deadline, NoLine, connected, context
+from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected
 from duly.outbox.destinations.probes import probe_of
 from duly.outbox.destinations.settings import SecretMissing
 from duly.outbox.destinations.signing import signed
@@ -126,10 +126,9 @@ class Http:
         self._key_header, self._key_quoted = key_header, key_quoted
         self._headers, self._secret_headers = headers, secret_headers
         self._signing_secret, self._bearer = signing_secret, bearer
-        self._files = ca_file, certificate_file, key_file
+        self._certificates = Certificates(ca_file, certificate_file, key_file)
         self._look_up = look_up
         self._probe = probe
-        self._context: ssl.SSLContext | None = None
         self._kept: tuple[tuple[str, str, int], HTTPConnection] | None = None
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
@@ -174,8 +173,7 @@ class Http:
         return CannotTell(f"{answer.status} at the look-up")
 
     def close(self) -> None:
-        """Let go of the connection, and of the certificates that were read."""
-        self._context = None
+        """Let go of the connection."""
         if self._kept is not None:
             self._kept[1].close()
             self._kept = None
@@ -220,11 +218,7 @@ class Http:
         return _open(url, deadline, self._tls_of(url))
 
     def _tls_of(self, url: str) -> ssl.SSLContext | None:
-        if urlsplit(url).scheme != "https":
-            return None
-        if self._context is None:
-            self._context = context(*self._files)
-        return self._context
+        return self._certificates.context() if urlsplit(url).scheme == "https" else None
 
     def _asked(
         self,
