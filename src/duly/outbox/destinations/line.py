@@ -190,7 +190,7 @@ def _reached(host: str, port: int, deadline: Deadline) -> socket.socket:
 
 
 class Certificates:
-    """Which certificates are believed: of the system's authorities or a file's; and our own. A file that changes is read again."""
+    """Which certificates are believed (the system's authorities, or a file's), and our own. What changed is read anew."""
 
     def __init__(self, ca_file: str | None, certificate: str | None = None, key: str | None = None) -> None:
         self._ca_file, self._certificate, self._key = ca_file, certificate, key
