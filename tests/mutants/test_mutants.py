@@ -66,8 +66,8 @@ TRIGGER = "store/migrations/0001_ledger.sqlite.sql"
 IN_SQL = "tests/store/test_complete_in_sql.py::test_"
 SQLALCHEMY, DJANGO = "store/borrowed/sqlalchemy.py", "store/borrowed/django.py"
 LENT_BY_SQLALCHEMY, LENT_BY_DJANGO = (f"tests/borrowed/test_{name}.py::test_" for name in ("sqlalchemy", "django"))
-HTTP, MAIL, INBOX = (f"outbox/destinations/{kind}.py" for kind in ("http", "smtp", "inbox"))
-OF_HTTP, OF_MAIL, OF_INBOX, OF_COMMANDS = (
+HTTP, SMTP, INBOX = (f"outbox/destinations/{kind}.py" for kind in ("http", "smtp", "inbox"))
+OF_HTTP, OF_SMTP, OF_INBOX, OF_COMMANDS = (
     f"tests/outbox/destinations/test_{kind}.py::test_" for kind in ("http", "smtp", "inbox", "command")
 )
 
@@ -862,18 +862,18 @@ DESTINATIONS = (
     ),
     Mutant(
         "a mail whose dot was said and not answered was not sent",
-        (Fault(MAIL, "return Unknown(deadline.why(", "return NotSent(deadline.why("),),
-        (OF_MAIL + "what_a_mail_server_does_means[it_goes_away_after_the_dot_that_ends_them]",),
+        (Fault(SMTP, "return Unknown(deadline.why(", "return NotSent(deadline.why("),),
+        (OF_SMTP + "what_a_mail_server_does_means[it_goes_away_after_the_dot_that_ends_them]",),
     ),
     Mutant(
         "a mail goes to those recipients who are taken",
-        (Fault(MAIL, "        if refused:\n", "        if len(refused) == len(self._recipients):\n"),),
-        (OF_MAIL + "what_a_mail_server_does_means[it_takes_one_recipient,_and_another_never]",),
+        (Fault(SMTP, "        if refused:\n", "        if len(refused) == len(self._recipients):\n"),),
+        (OF_SMTP + "what_a_mail_server_does_means[it_takes_one_recipient,_and_another_never]",),
     ),
     Mutant(
         "a password goes over any line",
-        (Fault(MAIL, "if not isinstance(session.line(), SSLSocket) and", "if False and"),),
-        (OF_MAIL + "what_a_mail_server_does_means[it_offers_no_encryption,_and_we_have_a_password]",),
+        (Fault(SMTP, "if not isinstance(session.line(), SSLSocket) and", "if False and"),),
+        (OF_SMTP + "what_a_mail_server_does_means[it_offers_no_encryption,_and_we_have_a_password]",),
     ),
     Mutant(
         "what fails at a commit was not committed",
