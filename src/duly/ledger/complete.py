@@ -15,6 +15,12 @@ from duly.ledger.events import tell
 from duly.ledger.records import Claim, RunId
 from duly.ledger.take import CANCEL_IS_ASKED, claim_parameters, look, run_parameters
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from duly.ledger.send import Letter
+
 COMPLETE_IF_HELD = Statement(
     "complete_if_held",
     """
@@ -129,12 +135,20 @@ async def has_completed(claim: Claim) -> bool:
     return await one(COMPLETED_BY, int, **claim_parameters(claim)) is not None
 
 
-async def complete_or_raise(claim: Claim, *, output: str | None = None) -> None:
-    """Settle the run as completed, in the transaction that carries its effect. Raises `ClaimLost`, which ends it."""
+async def complete_or_raise(
+    claim: Claim, *, output: str | None = None, letters: Sequence[tuple[Letter, str]] = ()
+) -> None:
+    """Settle the run as completed, in the transaction that carries its effect, with its messages, each with its idempotency
+    key. Raises `ClaimLost`, which ends it.
+    """
     await do(COMPLETE_IF_HELD, **claim_parameters(claim))
     await _record_end(claim, states.COMPLETED, "completed")
     if output is not None:
         await keep_text(claim.run, claim.number, "output", output)
+    if letters:
+        from duly.ledger.send import send_noted  # most runs have none
+
+        await send_noted(claim.run, letters)
 
 
 async def fail_or_raise(claim: Claim, ending: Ending, *, retry_in: int | None, error: str) -> int | None:

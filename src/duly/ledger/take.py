@@ -231,6 +231,17 @@ update duly_run
 )
 
 
+HOLD_RUN = Statement(
+    "hold_run",
+    # Whoever adds a message, settles one, or asks whether all are settled, holds the run first: in the snapshot of a statement
+    # that had to wait for a row, other tables are as they were before.
+    """
+select state
+  from duly_run
+ where series = :series and nominal = :nominal and revision = :revision {lock}
+""",
+)
+
 CANCEL_IS_ASKED = Statement(
     "cancel_is_asked",
     """

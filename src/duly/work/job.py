@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from duly.ledger.roster import Scope
     from duly.store.protocol import Store
     from duly.work.keeper import LeaseKeeper
+    from duly.work.destinations import Destinations
     from duly.work.payload import Json
 
 T = TypeVar("T")
@@ -72,6 +73,7 @@ class Job(Generic[Tx]):
         roster: tuple[Scope, ...] | None,
         *,
         inline: bool,
+        destinations: Destinations | None = None,
     ) -> None:
         self.name = declared.job
         self.function = function
@@ -83,6 +85,7 @@ class Job(Generic[Tx]):
         self._roster = roster
         self._enrolled = not roster
         self._inline = inline
+        self._destinations = destinations
         self._memory = Memory()
 
     def __repr__(self) -> str:
@@ -327,12 +330,13 @@ class Job(Generic[Tx]):
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
         pid = os.getpid()
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+        within = claiming.transaction
+        run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
         if not self._inline:
             self._keeper.keep(claim, run._supersede, run._cancel, run._progress_now)
         try:
             refuse_unfinished(self.function(run))
-            run._complete(complete_or_raise(claim, output=run.output))
+            run._complete(complete_or_raise(claim, output=run.output, letters=run._to_send()))
             return Completed(run.key, run.attempt)
         except BaseException as e:
             if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's

@@ -18,9 +18,14 @@ SCHEME = "json1"  # sorted keys, no blanks, UTF-8, Python's shortest floats
 
 def payload_hash(payload: Json) -> str:
     """The scheme and SHA-256 of a payload's canonical JSON. Raises `PayloadInvalid`, naming what cannot be hashed."""
-    _check(payload, "payload")
-    text = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return f"{SCHEME}:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return f"{SCHEME}:{sha256(canonical(payload, 'payload')).hexdigest()}"
+
+
+def canonical(value: Json, where: str) -> bytes:
+    """The canonical JSON of a value. Raises `PayloadInvalid`, naming what is none; `where` is what it is called."""
+    _check(value, where)
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _check(value: object, where: str) -> None:

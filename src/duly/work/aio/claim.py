@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from duly.schedule.keys import RunKey
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
+    from duly.work.destinations import Destinations
 
 
 class Claim:
@@ -35,9 +36,17 @@ class Claim:
     """
 
     def __init__(
-        self, store: AsyncStore, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
+        self,
+        store: AsyncStore,
+        keeper: LeaseKeeper,
+        job: Job,
+        key: RunKey,
+        held: Held,
+        row: Row,
+        pulse: Pulse,
+        destinations: Destinations | None = None,
     ) -> None:
-        self.run: Run[Any] = Run(store, key, held, row, first_name=job.first_name)
+        self.run: Run[Any] = Run(store, key, held, row, first_name=job.first_name, destinations=destinations)
         self._store = store
         self._keeper = keeper
         self._job = job
@@ -116,7 +125,8 @@ class Claim:
         return Awaited(self._complete(tx, output))
 
     async def _complete(self, tx: object, output: str | None) -> Completed:
-        operation = complete_or_raise(self._held, output=self.run.output if output is None else output)
+        where = self.run.output if output is None else output
+        operation = complete_or_raise(self._held, output=where, letters=self.run._to_send())
         if tx is None or self.run._owns(tx):
             _, cancelled = await to_the_end(self.run._complete(operation))
             await self._over()
@@ -125,6 +135,7 @@ class Claim:
         else:
             await self._store.run_in(tx, operation)
             self._borrowed = tx
+            self.run._completed = True
         return Completed(self.key, self.run.attempt)
 
     async def fail(self, cause: str) -> None:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from duly.ledger.roster import Scope
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
+    from duly.work.destinations import Destinations
     from duly.work.payload import Json
 
 T = TypeVar("T")
@@ -67,6 +68,7 @@ class Job(Generic[Tx]):
         roster: tuple[Scope, ...] | None,
         *,
         inline: bool,
+        destinations: Destinations | None = None,
     ) -> None:
         self.name = declared.job
         self.function = function
@@ -78,6 +80,7 @@ class Job(Generic[Tx]):
         self._roster = roster
         self._enrolled = not roster
         self._inline = inline
+        self._destinations = destinations
         self._memory = Memory()
 
     def __repr__(self) -> str:
@@ -325,13 +328,15 @@ class Job(Generic[Tx]):
         again: Callable[[Claimer], Operation[Any]],
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+        within = claiming.transaction
+        run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
         working = Working(run._cancel)
         if not self._inline:
             self._keeper.keep(claim, run._supersede, working.stop, run._progress_now)
         try:
             refuse_unfinished(await self.function(run))
-            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, output=run.output)))
+            completing = complete_or_raise(claim, output=run.output, letters=run._to_send())
+            _, cancelled = await to_the_end(run._complete(completing))
         except BaseException as e:
             await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
