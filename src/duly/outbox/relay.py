@@ -37,6 +37,7 @@ from duly.ledger.deliver import (
     record_words,
     take_messages,
 )
+from duly.outbox.destinations import FOREVER as REMEMBERED_FOREVER
 from duly.outbox.destinations import (
     CannotTell,
     Delivered,
@@ -47,7 +48,6 @@ from duly.outbox.destinations import (
     Refused,
     Unknown,
 )
-from duly.outbox.destinations import FOREVER as REMEMBERED_FOREVER
 from duly.records import record
 from duly.times import MINUTE, SECOND
 

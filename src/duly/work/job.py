@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from duly.ledger.remembered import Recalled
     from duly.ledger.roster import Scope
     from duly.store.protocol import Store
-    from duly.work.keeper import LeaseKeeper
     from duly.work.destinations import Destinations
+    from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
 
 T = TypeVar("T")

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from duly.ledger.named import Named
     from duly.ledger.roster import Scope
+    from duly.outbox.destinations import Destination
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
-    from duly.outbox.destinations import Destination
     from duly.store.borrowed import Lent
     from duly.store.protocol import Store
     from duly.work.declared import Wanted
