@@ -141,6 +141,10 @@ def _run(given: Given, teller: Teller) -> int:
     if code == 0 and not reports and duplicate is not None:
         code = duplicate
     _write_outcome(given, reports, code, why)
+    if any(report.sent for report in reports):
+        from duly.cli.exec_deliver import deliver
+
+        deliver(store)
     return code
 
 

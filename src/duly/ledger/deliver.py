@@ -1,9 +1,9 @@
 """Deliver: attempts at messages. Who may send one now, and what became of that.
 
 An attempt names its message, its id and its number in whatever it writes (I2), and holds a lease by the database's clock (I4).
-An attempt whose lease is over and that shows no pulse has left the message *unknown*: it may have been delivered. Such a message
-is sent again only under the same key, and only while the receiver surely remembers that key from the first sending on. Else it
-is looked for by a *probe*, or a person says what happened.
+An attempt whose lease is over and that shows no pulse has left the message *unknown*: it may have been delivered. Such a one
+is sent again only under the same key, and only while the receiver surely remembers that key from the first sending on. Else
+it is looked for by a *probe*, or a person says what happened.
 
 What is surely not sent says that of its own sending alone: after an attempt that is in doubt, the message stays unknown.
 """
@@ -373,8 +373,8 @@ class Limits:
     """How a destination is served, in microseconds where it is a time.
 
     `at_once`: messages being sent, by whoever sends. `interval`: between two of them, 0 for no limit. `lease`: of one sending,
-    its time-out and a reserve. `remembers`: how long the receiver knows a key. `probe_after`: how long after the doubt it may be
-    asked what happened, and between two such questions.
+    its time-out and a reserve. `remembers`: how long the receiver knows a key. `probe_after`: how long after the doubt it may
+    be asked what happened, and between two such questions.
     """
 
     destination: str
@@ -387,7 +387,7 @@ class Limits:
 
 @record
 class Parcel:
-    """A message that an attempt may send, or a probe look for, now; with all that a destination is told. No body in its repr."""
+    """A message that an attempt may send, or a probe look for, with all that a destination is told. Its repr shows no body."""
 
     id: MessageId
     run: str

@@ -110,8 +110,19 @@ class Relay:
 
     # -- two ways to work --------------------------------------------------------------------------------------------------
 
-    def deliver(self) -> None:
-        """Send what is due, and what that makes due, until nothing is. Raises what the ledger does."""
+    def deliver(self, *, seconds: float | None = None) -> None:
+        """Send what is due, and what that makes due, until nothing is, or for so long. Raises what the ledger does."""
+        timer = None if seconds is None else threading.Timer(seconds, self.stop)
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            self._deliver()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _deliver(self) -> None:
         with self._at_work():
             while (did := self._turn()) or self._in_flight or (self._is_due() and not self._stopped):
                 self._wait(None if self._in_flight else 0 if did else LOOK_SECONDS)

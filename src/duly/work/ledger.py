@@ -213,7 +213,7 @@ class Ledger(Generic[Tx]):
         name: str | None = None,
         content_type: str | None = None,
     ) -> bool:
-        """Send a message of a run that this transaction of the caller's has completed, with `duly.once` or `claim.complete(tx)`.
+        """Send a message of a run that this transaction of the caller's has completed, by `duly.once` or `claim.complete(tx)`.
 
         A row of that transaction: it leaves if that commits. As `Run.send`; False: that very message was there already. Raises
         `NotAllowed` for a run that is not completed, `PayloadConflict`, `UnknownDestination`, `BelowHorizon`, `NoTransaction`,
