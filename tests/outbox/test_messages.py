@@ -8,9 +8,10 @@ from duly.errors import ClaimLost, NotAllowed
 from duly.ledger.complete import complete_or_raise
 from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.message_states import DEAD, DELIVERED, PENDING, REFUSED, SENDING, SKIPPED, UNKNOWN
+from duly.ledger.open import Taken
 from duly.ledger.register import find
 from duly.ledger.send import Letter
-from duly.times import HOUR, SECOND
+from duly.times import DAY, HOUR, SECOND
 from tests.books import Book, let_die
 from tests.outbox import post as said
 from tests.outbox.post import FOREVER, LEASE, PROBE_AFTER, Post
@@ -507,7 +508,12 @@ def _prune(book: Book) -> int:
 
 def test_a_run_is_not_pruned_before_its_messages_are_delivered_for_as_long(book: Book) -> None:
     post = Post(book)
-    run = post.sent("a")
+    book.job()
+    taken = book.poke()
+    assert isinstance(taken, Taken)
+    run = post.complete(taken.claim, "a")
+    book.clock.advance(DAY)
+    book.work_all()
     book.clock.advance(2 * HOUR)
     assert _prune(book) <= run.nominal
     post.deliver()
