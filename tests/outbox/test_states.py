@@ -30,16 +30,16 @@ class Told:
         self.post = Post(book)
         self.run: RunId = self.post.sent("a")
         self.parcel: Parcel = self.post.take_one()
-        word = {
+        words: dict[str, Word] = {
             DELIVERED: said.DELIVERED,
             UNKNOWN: said.UNKNOWN,
             REFUSED: said.REFUSED,
             DEAD: said.LAST_TRY,
             PENDING: said.NOT_SENT,
             SKIPPED: said.REFUSED,
-        }.get(state)
-        if word is not None:
-            self.post.report(self.parcel, word)
+        }
+        if state in words:
+            self.post.report(self.parcel, words[state])
         if state == SKIPPED:
             self.post.skip(self.run)
         assert self.state == state

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from duly.ledger.records import RunId
 
-_COLUMNS = """m.series, m.nominal, m.revision, m.number, m.name, m.destination, m.idempotency_key, m.state, m.fence, m.failures,
+MESSAGE_COLUMNS = """m.series, m.nominal, m.revision, m.number, m.name, m.destination, m.idempotency_key, m.state, m.fence, m.failures,
        m.noted_at, m.due_at, m.settled_at, m.cause, m.attempt_id, m.started_at, m.lease_until, m.owner, m.first_sent_at,
        m.doubt_number, m.doubted_at, m.denials"""
 _UNSETTLED = "(" + " or ".join(f"m.state = '{name}'" for name in UNSETTLED) + ")"
@@ -30,7 +30,7 @@ _THIS = "series = :series and nominal = :nominal and revision = :revision and nu
 OF_RUN = Statement(
     "messages_of_run",
     f"""
-select {_COLUMNS}
+select {MESSAGE_COLUMNS}
   from duly_message m
  where m.series = :series and m.nominal = :nominal
  order by m.revision, m.number
@@ -40,7 +40,7 @@ select {_COLUMNS}
 NAMED = Statement(
     "message_named",
     f"""
-select {_COLUMNS}
+select {MESSAGE_COLUMNS}
   from duly_message m
  where m.series = :series and m.nominal = :nominal and m.revision = :revision and m.name = :name
 """,
@@ -49,7 +49,7 @@ select {_COLUMNS}
 OPEN_MESSAGES = Statement(
     "open_messages",
     f"""
-select {_COLUMNS}
+select {MESSAGE_COLUMNS}
   from duly_message m
  where {_UNSETTLED}
    and (cast(:destination as text) is null or m.destination = :destination)
