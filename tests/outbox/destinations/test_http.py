@@ -276,7 +276,7 @@ HTTP_ROWS = (
         "any other 3xx: a redirect is never followed", Refused, plain(answers("307 Temporary Redirect", "Location: /x"))
     ),
     Row("400, 401, 403, 404 and any 4xx that is not named here", Refused, plain(answers("400 Bad Request")), "400"),
-    Row("a whole answer of 4xx, and it does not read the body", Refused, refused_while_it_was_said, "413"),
+    Row("a whole answer of 4xx while the body is still sent", Refused, refused_while_it_was_said, "413"),
     Row("408", Unknown, plain(answers("408 Request Timeout")), "408"),
     Row("409, another request with this key is at work", Unknown, plain(answers("409 Conflict")), "409"),
     Row(

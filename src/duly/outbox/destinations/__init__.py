@@ -5,8 +5,8 @@ small values and never raises, whatever the other side does. The deal is in the 
 *surely* not sent may be sent again freely; what *may* have been sent goes again only under a key that the receiver still
 remembers, or after a probe or a person has said what happened. In doubt it is `Unknown`.
 
-An answer speaks for this sending alone, but for `Delivered`, which speaks for the message. A `NotSent` after an `Unknown` leaves
-the message as unknown as it was.
+An answer speaks for this sending alone, but for `Delivered`, which speaks for the message. A `NotSent` after an `Unknown`
+leaves the message as unknown as it was.
 
 Words of a receiver are not repeated: an answer may echo a body or a password. A cause and an evidence are put together here,
 from codes and from ids of a narrow shape.
@@ -115,8 +115,8 @@ if TYPE_CHECKING:
     class Destination(Protocol):
         """A receiver of messages. One object is used by one thread at a time; it may keep a connection between calls.
 
-        `remembers`: for how many microseconds after its first sending the receiver knows a key again; `FOREVER`, `NEVER`. It may
-        have to be asked of the receiver, and is `NEVER` as long as it does not answer. `key_form`: how the key travels.
+        `remembers`: for how many microseconds after its first sending the receiver knows a key again; `FOREVER`, `NEVER`. It
+        may have to be asked of the receiver, and is `NEVER` as long as it does not answer. `key_form`: how the key travels.
         `max_length`: of a body, in bytes; None: as the receiver likes. `reads_own_writes`: a probe's "did not" holds at once.
         """
 

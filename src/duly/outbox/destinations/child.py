@@ -38,7 +38,7 @@ class NotStarted(Exception):
 def ran(argv: Sequence[str], message: Message, given: bytes, *, seconds: float, heard: bool = False) -> Ended:
     """Run a command with these bytes on its stdin, for so long. Raises `NotStarted`.
 
-    `heard`: its output is wanted. Whoever it leaves behind is ended with it: they are a group.
+    `heard`: its output is wanted. If it does not end in time, it is ended with all that it started: they are a group.
     """
     try:
         child = subprocess.Popen(  # noqa: S603  # declared by the operator, as a list of words

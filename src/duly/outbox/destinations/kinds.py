@@ -20,12 +20,13 @@ def kind_of(name: str, table: Mapping[str, object]) -> Destination:
     kind = settings.text("kind", as_in="http")
     if kind not in KINDS:
         raise Misuse(f"{settings.key('kind')}: there is no {kind!r}; {nearest(kind, KINDS)}")
-    made = _maker(kind)(settings)
+    made = maker_of(kind)(settings)
     settings.done()
     return made
 
 
-def _maker(kind: str) -> Callable[[Settings], Destination]:
+def maker_of(kind: str) -> Callable[[Settings], Destination]:
+    """Who makes a destination of this kind of its settings."""
     from importlib import import_module
 
     made: Callable[[Settings], Destination] = import_module(f"duly.outbox.destinations.{kind}").declared

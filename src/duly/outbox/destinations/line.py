@@ -1,8 +1,8 @@
 """Lines: how a destination reaches its receiver, and a deadline for all that is said on a line.
 
 A socket's time-out is for one call: a receiver that sends a byte every second is never late by it. A `Deadline` is for the
-whole sending. At its end the line is cut off, whoever is reading or writing there, and what was going on fails as it does when a
-receiver goes away.
+whole sending. At its end the line is cut off, whoever is reading or writing there, and what was going on fails as it does when
+a receiver goes away.
 
 What fails in `connected` failed before a byte of the message was said: it is surely not sent.
 """

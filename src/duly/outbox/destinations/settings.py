@@ -1,8 +1,8 @@
 """Settings: a destination's table of duly.toml, read field by field, so that each complaint names its field and what to write.
 
 A secret never stands in the table. Its field ends in `_env` or `_file` and names a variable of the environment, or a file,
-where it is read when it is used: a secret that was exchanged is in force with the next message. No complaint shows a value that might
-be one.
+where it is read when it is used: a secret that was exchanged is in force with the next message. No complaint shows a value
+that might be one.
 """
 
 from __future__ import annotations
@@ -230,6 +230,10 @@ class Settings:
         if not isinstance(text, str) or "://" not in text or any(c.isspace() or c == "\0" for c in text):
             raise Misuse(f'{self.key("url")}: it takes a URL, as url = "{as_in}"')
         return Secret.of_text(self.key("url"), text)
+
+    def missing(self, field: str, takes: str, instead: str) -> Misuse:
+        """The complaint about a field that has to be there."""
+        return self._wrong(field, None, takes, instead)
 
     # -- within ----------------------------------------------------------------------------------------------------------
 
