@@ -45,7 +45,19 @@ DID_NOT = FoundNot("404", at_once=False, again_in=PROBE_AFTER)
 DID_NOT_AT_ONCE = FoundNot("404", at_once=True, again_in=PROBE_AFTER)
 CANNOT_TELL = FoundNothing("no answer came", PROBE_AFTER)
 
-__all__ = ["DELIVERED", "FOREVER", "HOUR", "LEASE", "PROBE_AFTER", "Post", "RunId", "SaidNotSent", "SaidRefused"]
+__all__ = [
+    "DELIVERED",
+    "FOREVER",
+    "HOUR",
+    "LEASE",
+    "PROBE_AFTER",
+    "Post",
+    "RunId",
+    "SaidDelivered",
+    "SaidNotSent",
+    "SaidRefused",
+    "SaidUnknown",
+]
 
 
 class Post:
