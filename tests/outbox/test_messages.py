@@ -116,6 +116,16 @@ def test_the_right_number_needs_the_right_attempt_as_well(book: Book) -> None:
     assert post.message(run).state == SENDING
 
 
+def test_an_attempts_right_id_needs_the_right_number_as_well(book: Book) -> None:
+    post = Post(book)
+    run = post.sent()
+    parcel = post.take_one()
+    book.amend("update duly_message set fence = 2")
+
+    assert post.report(parcel, said.DELIVERED) == "too late"
+    assert post.message(run).state == SENDING
+
+
 def test_what_is_surely_not_sent_is_tried_again_and_dead_at_the_last(book: Book) -> None:
     post = Post(book)
     run = post.sent()
@@ -221,9 +231,9 @@ def test_a_sending_that_surely_failed_does_not_begin_that_time(book: Book) -> No
     post = Post(book, remembers=HOUR)
     post.sent()
     post.report(post.take_one(), said.NOT_SENT)
-    book.clock.advance(HOUR)
-    post.report(post.take_one(), said.UNKNOWN)
     book.clock.advance(HOUR // 2)
+    post.report(post.take_one(), said.UNKNOWN)
+    book.clock.advance(HOUR * 3 // 4)
 
     assert not post.take_one().probing
 
