@@ -1131,6 +1131,11 @@ OUTBOX = (
         (POST + "no_more_are_sent_in_a_time_than_the_rate_allows[sqlite]",),
     ),
     Mutant(
+        "an ordered run does not wait for messages",
+        (Fault(TAKE, "        if undelivered is not None:\n", "        if undelivered is not None and False:\n"),),
+        (POST + "in_an_ordered_job_a_run_waits_for_the_messages_of_the_one_before_it[sqlite]",),
+    ),
+    Mutant(
         "a run is reopened whatever its messages are",
         (Fault(RESOLVE, '        await refuse_undelivered(run, "reopen")\n', "        assert refuse_undelivered\n"),),
         (POST + "a_run_is_not_reopened_before_its_messages_are_delivered[sqlite]",),

@@ -8,7 +8,8 @@ from duly.errors import ClaimLost, NotAllowed
 from duly.ledger.complete import complete_or_raise
 from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.message_states import DEAD, DELIVERED, PENDING, REFUSED, SENDING, SKIPPED, UNKNOWN
-from duly.ledger.open import Taken
+from duly.ledger.open import Idle, Taken
+from duly.ledger.records import Busy
 from duly.ledger.register import find
 from duly.ledger.send import Letter
 from duly.times import DAY, HOUR, SECOND
@@ -531,6 +532,21 @@ def test_a_run_is_not_pruned_before_its_messages_are_delivered_for_as_long(book:
     book.clock.advance(2 * HOUR)
 
     assert _prune(book) > run.nominal
+
+
+def test_in_an_ordered_job_a_run_waits_for_the_messages_of_the_one_before_it(book: Book) -> None:
+    post = Post(book)
+    book.job(ordered=1)
+    post.complete(book.take("2026-10-04"), "a")
+    waits = book.ask("2026-10-05")
+    assert isinstance(waits, Busy)
+    assert waits.owner == "the messages of the run before it are not delivered"
+    taken = book.poke()
+    assert isinstance(taken, Idle)
+
+    post.deliver()
+
+    assert isinstance(book.poke(), Taken)
 
 
 # -- what is seen -------------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ QUIET = {
     "below_horizon",
     "cancel_asked",
     "job_retired",
+    "message_late_word",
+    "message_unknown",
     "paused",
     "payload_refused",
     "scope_retired",

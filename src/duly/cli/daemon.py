@@ -70,7 +70,12 @@ def run(args: argparse.Namespace) -> int:
             signal.signal(number, lambda *_: daemon.stop())
         say(f"duly: {len(hands)} jobs on {store.path}, {limits.places} runs at once")
         is_over = threading.Event()
-        threading.Thread(target=store.listen, args=(daemon.wake, is_over.is_set), daemon=True).start()
+
+        def wake() -> None:
+            daemon.wake()
+            heard()
+
+        threading.Thread(target=store.listen, args=(wake, is_over.is_set), daemon=True).start()
         if not daemon.work():
             say("duly: stopped at once; what was being attempted is judged by its contract when its lease is over")
             sys.stderr.flush()

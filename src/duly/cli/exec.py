@@ -311,6 +311,8 @@ def code_of_standing(standing: Run) -> tuple[int, str]:
             return WAITS_FOR_A_PERSON, "failed, waits for a person"
         case states.FAILED:
             return TRY_AGAIN, "failed, its retry time has not come"
+        case states.COMPLETED:  # the one before it, of an ordered job
+            return TRY_AGAIN, "its messages are not delivered yet"
     return TRY_AGAIN, "another attempt holds it"
 
 

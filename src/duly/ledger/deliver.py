@@ -13,6 +13,7 @@ from __future__ import annotations
 from duly.ledger import message_states
 from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, alive, count, every, now, one
+from duly.ledger.backfill_states import ors
 from duly.ledger.events import tell
 from duly.ledger.message_states import PENDING, UNKNOWN, UNSETTLED
 from duly.ledger.records import RunId
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 FOREVER = 1 << 62  # microseconds that no sum with an instant overflows
 
-_UNSETTLED = "(" + " or ".join(f"m.state = '{name}'" for name in UNSETTLED) + ")"
+_UNSETTLED = ors("m.state", UNSETTLED)
 _THIS = "series = :series and nominal = :nominal and revision = :revision and number = :number"
 
 # -- statements ---------------------------------------------------------------------------------------------------------

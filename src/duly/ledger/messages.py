@@ -10,21 +10,19 @@ from __future__ import annotations
 from duly.errors import Misuse, NotAllowed
 from duly.ledger import message_states
 from duly.ledger.ask import Statement, alive, count, every, now, one
+from duly.ledger.backfill_states import ors
 from duly.ledger.deliver import WAKE_NEXT, MessageId, lapse, place_of_message
 from duly.ledger.events import tell
 from duly.ledger.message_states import DEAD, REFUSED, SENDING, SETTLED, UNKNOWN, UNSETTLED
+from duly.ledger.records import RunId
 from duly.ledger.resolve import Word
 from duly.ledger.take import HOLD_RUN, run_parameters
 from duly.records import record
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from duly.ledger.records import RunId
-
-MESSAGE_COLUMNS = """m.series, m.nominal, m.revision, m.number, m.name, m.destination, m.idempotency_key, m.state, m.fence, m.failures,
-       m.noted_at, m.due_at, m.settled_at, m.cause, m.attempt_id, m.started_at, m.lease_until, m.owner, m.first_sent_at,
-       m.doubt_number, m.doubted_at, m.denials"""
-_UNSETTLED = "(" + " or ".join(f"m.state = '{name}'" for name in UNSETTLED) + ")"
+MESSAGE_COLUMNS = """m.series, m.nominal, m.revision, m.number, m.name, m.destination, m.idempotency_key, m.state, m.fence,
+       m.failures, m.noted_at, m.due_at, m.settled_at, m.cause, m.attempt_id, m.started_at, m.lease_until, m.owner,
+       m.first_sent_at, m.doubt_number, m.doubted_at, m.denials"""
+_UNSETTLED = ors("m.state", UNSETTLED)
 _THIS = "series = :series and nominal = :nominal and revision = :revision and number = :number"
 
 OF_RUN = Statement(
@@ -90,6 +88,20 @@ select m.nominal, m.revision
  where m.series = :series and m.nominal between :first and :last
    and {_UNSETTLED}
  group by m.nominal, m.revision
+""",
+)
+
+OLDEST_UNDELIVERED = Statement(
+    "oldest_undelivered",
+    # A run is settled when its messages are. Those that are not are few, and an index holds them.
+    f"""
+select r.series, r.nominal, r.revision
+  from duly_message m
+  join duly_series s on s.id = m.series
+  join duly_run r on r.series = m.series and r.nominal = m.nominal and r.revision = m.revision
+ where s.line = :line and r.due < :due
+   and {_UNSETTLED}
+ order by r.due limit 1
 """,
 )
 
@@ -293,6 +305,11 @@ async def undelivered_between(series: int, first: int, last: int) -> set[tuple[i
     """Which runs between two nominals have messages that are not settled: nominal and revision of each."""
     pairs = await every(UNDELIVERED_BETWEEN, lambda *pair: pair, series=series, first=first, last=last)
     return set(pairs)
+
+
+async def undelivered_before(line: int, due: int) -> RunId | None:
+    """The oldest run of a line, due before an instant, that has messages which are not settled."""
+    return await one(OLDEST_UNDELIVERED, RunId, line=line, due=due)
 
 
 async def backlog() -> list[Backlog]:

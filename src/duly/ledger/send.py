@@ -12,6 +12,7 @@ from hashlib import sha256
 from duly.errors import BelowHorizon, Misuse, NotAllowed, PayloadConflict
 from duly.ledger.address import find_revision
 from duly.ledger.ask import Statement, do, one
+from duly.ledger.backfill_states import ors
 from duly.ledger.message_states import UNSETTLED
 from duly.ledger.named import place_of
 from duly.ledger.records import RunId
@@ -29,7 +30,7 @@ LONGEST_BODY = 1 << 20  # a message says what happened; what is longer lies some
 MOST_MESSAGES = 10_000  # of one run
 LONGEST_NAME = 200
 
-_UNSETTLED = "(" + " or ".join(f"m.state = '{name}'" for name in UNSETTLED) + ")"
+_UNSETTLED = ors("m.state", UNSETTLED)
 
 SEND = Statement(
     "send",

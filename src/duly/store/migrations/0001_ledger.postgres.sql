@@ -401,7 +401,8 @@ create trigger event_told after insert on duly.event
     for each row
     when (new.kind in ('resumed', 'retried', 'unskipped', 'reopened', 'resolved', 'version_applied', 'version_labelled',
                        'job_registered', 'job_renamed', 'job_resumed', 'policies_changed', 'scope_added', 'scope_declared',
-                       'scope_resumed', 'backfill_started', 'backfill_resumed', 'horizon_raised', 'restored'))
+                       'scope_resumed', 'backfill_started', 'backfill_resumed', 'horizon_raised', 'restored',
+                       'message_resolved', 'message_retried', 'message_skipped'))
     execute function duly.event_told();
 
 create function duly.instant(micros bigint) returns timestamptz
