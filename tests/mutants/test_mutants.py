@@ -1131,6 +1131,17 @@ OUTBOX = (
         (POST + "no_more_are_sent_in_a_time_than_the_rate_allows[sqlite]",),
     ),
     Mutant(
+        "what was to be sent before the ledger went back is sent",
+        (
+            Fault(
+                "ledger/restore.py",
+                "    messages = await count(DOUBT_MESSAGES, at=at, cause=cause, lost=NUMBERS_LOST)\n",
+                "    messages = 0\n",
+            ),
+        ),
+        (POST + "what_was_to_be_sent_when_the_ledger_went_back_may_have_been_sent_since[sqlite]",),
+    ),
+    Mutant(
         "an ordered run does not wait for messages",
         (Fault(TAKE, "        if undelivered is not None:\n", "        if undelivered is not None and False:\n"),),
         (POST + "in_an_ordered_job_a_run_waits_for_the_messages_of_the_one_before_it[sqlite]",),

@@ -11,9 +11,10 @@ from duly.ledger.message_states import DEAD, DELIVERED, PENDING, REFUSED, SENDIN
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import Busy
 from duly.ledger.register import find
+from duly.ledger.restore import doubt_since
 from duly.ledger.send import Letter
 from duly.times import DAY, HOUR, SECOND
-from tests.books import Book, let_die
+from tests.books import WORD, Book, let_die
 from tests.outbox import post as said
 from tests.outbox.post import FOREVER, LEASE, PROBE_AFTER, Post
 
@@ -547,6 +548,27 @@ def test_in_an_ordered_job_a_run_waits_for_the_messages_of_the_one_before_it(boo
     post.deliver()
 
     assert isinstance(book.poke(), Taken)
+
+
+# -- a ledger that went back in time --------------------------------------------------------------------------------------
+
+
+def test_what_was_to_be_sent_when_the_ledger_went_back_may_have_been_sent_since(book: Book) -> None:
+    """A receiver that remembers keys from then on is sent it again, in order; another is asked."""
+    post = Post(book, remembers=2 * HOUR)
+    run = post.sent("a", "b")
+    whole_until = book.clock.now()
+    book.clock.advance(HOUR)
+
+    book.write(doubt_since(whole_until, WORD))
+
+    assert post.states(run) == {"a": UNKNOWN, "b": UNKNOWN}
+    first = post.take_one()
+    assert (first.name, first.probing, first.first_sent_at) == ("a", False, whole_until)
+    post.report(first, said.DELIVERED)
+    book.clock.advance(HOUR)
+    second = post.take_one()
+    assert (second.name, second.probing) == ("b", True)
 
 
 # -- what is seen -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from duly.ledger import message_states
 from duly.ledger.deliver import Limits, Parcel
 from duly.ledger.message_states import DEAD, DELIVERED, PENDING, REFUSED, SENDING, SKIPPED, STATES, TRANSITIONS, UNKNOWN
 from duly.ledger.records import RunId
-from tests.books import Book
+from duly.ledger.restore import doubt_since
+from duly.times import MINUTE
+from tests.books import WORD, Book
 from tests.outbox import post as said
 from tests.outbox.post import FOREVER, LEASE, PROBE_AFTER, Post
 
@@ -79,6 +81,11 @@ def probe(word: Word) -> Callable[[Told], None]:
     return act
 
 
+def restore(told: Told) -> None:
+    book = told.post.book
+    book.write(doubt_since(book.clock.now() - MINUTE, WORD))
+
+
 ACTS: dict[str, Callable[[Told], object]] = {
     "begin": begin,
     "begin_again": begin_again,
@@ -88,6 +95,7 @@ ACTS: dict[str, Callable[[Told], object]] = {
     "refuse": report(said.REFUSED),
     "doubt": report(said.UNKNOWN),
     "lapse": lapse,
+    "restore": restore,
     "resolve_done": lambda told: told.post.resolve(told.run, done=True),
     "resolve_not_done": lambda told: told.post.resolve(told.run, done=False),
     "probe": probe(said.CANNOT_TELL),

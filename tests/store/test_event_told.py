@@ -21,6 +21,7 @@ QUIET = {
     "job_retired",
     "message_late_word",
     "message_unknown",
+    "messages_doubted",
     "paused",
     "payload_refused",
     "scope_retired",

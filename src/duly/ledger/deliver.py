@@ -245,7 +245,7 @@ update duly_message
                    from duly_message m
                   where m.series = :series and m.nominal = :nominal and m.revision = :revision
                     and {_UNSETTLED})
-   and state = 'pending' and due_at is null
+   and (state = 'pending' or state = 'unknown') and due_at is null
 """,
 )
 

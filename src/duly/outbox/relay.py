@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 RESERVE = MINUTE  # of a lease, beyond the time-out of a sending
 LOOK_SECONDS = 0.02  # how often a clock set by hand is looked at, or what another relay has taken
 SETTLE_SECONDS = 30.0  # how long it is tried to write down what came back, before a relay gives up
+LONGEST_REST = 1.0
 LONGEST_SAID = 300
 ASK_AGAIN_SECONDS = 60.0  # how long what a receiver says that it remembers is believed
 
@@ -134,8 +135,12 @@ class Relay:
                 try:
                     self._turn()
                     until = min(poll, self._seconds_to_next())
-                except DulyError as e:
-                    trouble(f"the outbox: {e}")
+                except (
+                    Exception
+                ) as e:  # it is to go on, whatever was wrong; of another error than duly's own the type is said
+                    trouble(
+                        f"the outbox: {e if isinstance(e, DulyError) else type(e).__name__}; it goes on in a second"
+                    )
                     until = 1.0
                 self._wait(until)
 
@@ -167,6 +172,8 @@ class Relay:
             return became, taken
 
         taken: list[Parcel] = []
+        for lane, _ in wants:
+            lane.rest()  # unless it is given something
         try:
             became, taken = self._write(turn)
         finally:
@@ -177,7 +184,9 @@ class Relay:
             self._end_pulses([parcel.attempt_id])
             self._tell(Told(parcel.run, parcel.name, parcel.destination, state, word.said))
         for parcel in taken:
-            self._lanes[parcel.destination].send(parcel, began, self._back)
+            lane = self._lanes[parcel.destination]
+            lane.has_rested()
+            lane.send(parcel, began, self._back)
         return bool(words or taken)
 
     def _write(self, turn: Callable[[], object]) -> tuple[list[str], list[Parcel]]:
@@ -193,21 +202,25 @@ class Relay:
 
     def _wants(self, lane: _Lane) -> bool:
         """Whether a look, which takes no lock, says that there is something to do for a destination."""
-        if lane.free <= 0:
-            return False
+        return lane.free > 0 and lane.seconds_of_rest <= 0 and self._has_due(lane)
+
+    def _has_due(self, lane: _Lane) -> bool:
         due = self._store.glance(next_due(lane.route.name))
         return due is not None and due <= self._store.now()
 
     def _is_due(self) -> bool:
-        return any(self._wants(lane) for lane in self._lanes.values())
+        return any(self._has_due(lane) for lane in self._lanes.values())
 
     def _seconds_to_next(self) -> float:
+        """How long nothing can be taken, as far as is known: a destination may rest, and a message may wait for its time."""
         if self._store.clock_by_hand:
             return LOOK_SECONDS
-        dues = [self._store.glance(next_due(lane.route.name)) for lane in self._lanes.values() if lane.free > 0]
-        next_at = min((due for due in dues if due is not None), default=None)
-        # What is due and was not taken is in other hands, or has to wait for its rate.
-        return 3600.0 if next_at is None else max((next_at - self._store.now()) / SECOND, LOOK_SECONDS)
+        waits = [3600.0]
+        for lane in self._lanes.values():
+            due = self._store.glance(next_due(lane.route.name)) if lane.free > 0 else None
+            if due is not None:
+                waits.append(max((due - self._store.now()) / SECOND, lane.seconds_of_rest))
+        return max(min(waits), LOOK_SECONDS)
 
     def _ids(self, many: int) -> list[bytes]:
         """Ids for attempts, each with its pulse, which can be seen from before the attempt can."""
@@ -265,6 +278,20 @@ class _Lane:
         self._remembers = 0
         self._asked = -ASK_AGAIN_SECONDS
         self._first: Destination | None = None
+        self._rests = 0
+        self._rest_until = 0.0
+
+    def rest(self) -> None:
+        """What is due and was not given is in other hands, or waits for its rate: it is asked for again in a moment."""
+        self._rests += 1
+        self._rest_until = time.monotonic() + min(LOOK_SECONDS * 2**self._rests, LONGEST_REST)
+
+    def has_rested(self) -> None:
+        self._rests, self._rest_until = 0, 0.0
+
+    @property
+    def seconds_of_rest(self) -> float:
+        return max(self._rest_until - time.monotonic(), 0.0)
 
     @property
     def free(self) -> int:
