@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 import psycopg
 import pytest
 
@@ -300,3 +301,27 @@ def test_an_async_job_sends_as_any_other(shop: Shop) -> None:
     assert sorted(shop.states()) == [("billing", "pending"), ("of the claim", "pending")]
     shop.ledger.deliver()
     assert {message.run for message in shop.heard.messages} == {KEY, "push:2026-11-27[UTC]"}
+
+
+def test_once_and_its_message_commit_together_in_an_event_loop(shop: Shop) -> None:
+    shop.register()
+
+    async def story() -> None:
+        if shop.url.startswith("postgresql"):
+            ledger: duly.aio.Ledger[Any] = duly.aio.postgres(shop.url)
+            connection: Any = await psycopg.AsyncConnection.connect(shop.url)
+        else:
+            ledger = duly.aio.sqlite(shop.url)
+            connection = await aiosqlite.connect(shop.url)
+        ledger.destination("billing")
+        assert await duly.aio.once(connection, KEY)
+        assert await ledger.send(connection, KEY, "billing", {"units": 10})
+        assert not await ledger.send(connection, KEY, "billing", {"units": 10})
+        assert shop.states() == []
+        await connection.commit()
+        await connection.close()
+        await ledger.close()
+
+    asyncio.run(story())
+
+    assert shop.states() == [("billing", "pending")]

@@ -155,10 +155,10 @@ class Relay:
 
     def _turn(self) -> bool:
         """Write down what has come back, and take what is due. Answers whether there was anything to do."""
-        wants = [] if self._stopped else [(lane, lane.free) for lane in self._lanes.values() if self._wants(lane)]
+        wants = [] if self._stopped else [(lane, many) for lane in self._lanes.values() if (many := self._wanted(lane))]
         if not self._words and not wants:
             return False
-        ids = {lane.route.name: self._ids(free) for lane, free in wants}
+        ids = {lane.route.name: self._ids(many) for lane, many in wants}
         began = awake()
         words = list(self._words)
 
@@ -172,8 +172,6 @@ class Relay:
             return became, taken
 
         taken: list[Parcel] = []
-        for lane, _ in wants:
-            lane.rest()  # unless it is given something
         try:
             became, taken = self._write(turn)
         finally:
@@ -200,9 +198,14 @@ class Relay:
                     raise
             time.sleep(0.2)
 
-    def _wants(self, lane: _Lane) -> bool:
-        """Whether a look, which takes no lock, says that there is something to do for a destination."""
-        return lane.free > 0 and lane.seconds_of_rest <= 0 and self._has_due(lane)
+    def _wanted(self, lane: _Lane) -> int:
+        """How many messages of a destination are to be taken now: as many as it has places for, where a look, which takes no
+        lock, says that some are due; else one for each that has come back, for the next one of its run may be due by that.
+        """
+        if lane.seconds_of_rest <= 0 and lane.free > 0 and self._has_due(lane):
+            lane.rest()  # until it is given something
+            return lane.free
+        return min(lane.free, sum(parcel.destination == lane.route.name for parcel, _ in self._words))
 
     def _has_due(self, lane: _Lane) -> bool:
         due = self._store.glance(next_due(lane.route.name))
