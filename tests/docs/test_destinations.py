@@ -35,7 +35,7 @@ TABLES = {
     "Redis streams": REDIS_ROWS,
 }
 EXAMPLES = tomllib.loads("\n".join(blocks(PAGE, "toml")))["destinations"]
-HEADING = {kind: heading for kind, heading in zip(KINDS, ["HTTP", "SMTP", "SQL inbox", *list(TABLES)[4:]], strict=True)}
+HEADING = dict(zip(KINDS, ["HTTP", "SMTP", "SQL inbox", *list(TABLES)[4:]], strict=True))
 
 
 @pytest.mark.parametrize(("heading", "rows"), TABLES.items(), ids=TABLES)

@@ -66,6 +66,10 @@ TRIGGER = "store/migrations/0001_ledger.sqlite.sql"
 IN_SQL = "tests/store/test_complete_in_sql.py::test_"
 SQLALCHEMY, DJANGO = "store/borrowed/sqlalchemy.py", "store/borrowed/django.py"
 LENT_BY_SQLALCHEMY, LENT_BY_DJANGO = (f"tests/borrowed/test_{name}.py::test_" for name in ("sqlalchemy", "django"))
+HTTP, SMTP, INBOX = (f"outbox/destinations/{kind}.py" for kind in ("http", "smtp", "inbox"))
+OF_HTTP, OF_SMTP, OF_INBOX, OF_COMMANDS = (
+    f"tests/outbox/destinations/test_{kind}.py::test_" for kind in ("http", "smtp", "inbox", "command")
+)
 
 
 def history(race: str) -> str:
@@ -820,6 +824,98 @@ ROSTERS = (
     ),
 )
 
+DESTINATIONS = (
+    Mutant(
+        "a proxy that lost its server is believed to have sent nothing",
+        (Fault(HTTP, "case 503 if answer.retry_after is not None:", "case 503:"),),
+        (OF_HTTP + "every_status_has_a_meaning[503-Unknown]",),
+    ),
+    Mutant(
+        "an answer that was cut short counts",
+        (Fault(HTTP, "    if response.length:", "    if False:"),),
+        (OF_HTTP + "what_a_receiver_does_means[its_answer_ends_within_the_body]",),
+    ),
+    Mutant(
+        "an answer that was cut off at the deadline counts",
+        (Fault(HTTP, "            if deadline.passed:\n", "            if False:\n"),),
+        (OF_HTTP + "what_a_receiver_does_means[its_answer_has_no_length_and_does_not_end_in_time]",),
+    ),
+    Mutant(
+        "a stored error is a new one",
+        (Fault(HTTP, "return Unknown(said, stored=True)", "return Unknown(said)"),),
+        (OF_HTTP + "what_a_receiver_does_means[5xx_with_Idempotent-Replayed:_true:_what_came_of_the_first_request]",),
+    ),
+    Mutant(
+        "a connection is kept where keys are never remembered",
+        (Fault(HTTP, "keep and self.remembers != 0 and not closes", "keep and not closes"),),
+        (OF_HTTP + "where_they_never_are_each_message_has_a_connection_of_its_own",),
+    ),
+    Mutant(
+        "a kept connection is used without a look at it",
+        (Fault(HTTP, "if kept_place == place and _is_quiet(line.sock):", "if kept_place == place:"),),
+        (OF_HTTP + "a_connection_that_was_closed_while_it_was_idle_costs_nothing",),
+    ),
+    Mutant(
+        "a time-out begins anew with each byte",
+        (Fault("outbox/destinations/line.py", "                self._do()\n", "                pass\n"),),
+        (OF_HTTP + "what_a_receiver_does_means[its_answer_comes_byte_by_byte_and_does_not_end_in_time]",),
+    ),
+    Mutant(
+        "a mail whose dot was said and not answered was not sent",
+        (Fault(SMTP, "return Unknown(deadline.why(", "return NotSent(deadline.why("),),
+        (OF_SMTP + "what_a_mail_server_does_means[it_goes_away_after_the_dot_that_ends_them]",),
+    ),
+    Mutant(
+        "a mail goes to those recipients who are taken",
+        (Fault(SMTP, "        if refused:\n", "        if len(refused) == len(self._recipients):\n"),),
+        (OF_SMTP + "what_a_mail_server_does_means[it_takes_one_recipient,_and_another_never]",),
+    ),
+    Mutant(
+        "a password goes over any line",
+        (Fault(SMTP, "if not isinstance(session.line(), SSLSocket) and", "if False and"),),
+        (OF_SMTP + "what_a_mail_server_does_means[it_offers_no_encryption,_and_we_have_a_password]",),
+    ),
+    Mutant(
+        "what fails at a commit was not committed",
+        (Fault(INBOX, 'return Unknown(f"{lost}, at the commit") if committing else ', "return "),),
+        (OF_INBOX + "what_a_sqlstate_means[57P01-NotSent-Unknown]",),
+    ),
+    Mutant(
+        "another body under the same key is a duplicate",
+        (
+            Fault(
+                INBOX,
+                'Delivered("its row was there") if found == message.body else',
+                'Delivered("its row was there") if found else',
+            ),
+        ),
+        (OF_INBOX + "what_a_file_of_sqlite_does_means[a_row_with_its_key_is_there,_with_another_body]",),
+    ),
+    Mutant(
+        "a command that was killed said no",
+        (Fault("outbox/destinations/command.py", "        if 129 <= code <= 192:\n", "        if False:\n"),),
+        (OF_COMMANDS + "what_a_command_does_means[death_by_a_signal]",),
+    ),
+    Mutant(
+        "a probe that failed is believed",
+        (Fault("outbox/destinations/probes.py", "        if ended.code:\n", "        if False:\n"),),
+        (
+            OF_COMMANDS
+            + "a_probe_says_it_in_a_word_and_whatever_else_it_does_tells_nothing[echo did not; exit 1-finding4]",
+        ),
+    ),
+    Mutant(
+        "a message shows its body",
+        (Fault("outbox/destinations/__init__.py", "{len(self.body)} bytes", "{self.body!r}"),),
+        (OF_HTTP + "no_secret_is_in_what_is_printed_of_a_destination_or_a_message",),
+    ),
+    Mutant(
+        "a command inherits the address of the ledger",
+        (Fault("outbox/destinations/child.py", 'if not name.startswith("DULY_") and', "if"),),
+        (OF_COMMANDS + "it_is_told_of_the_message_and_of_nothing_else_that_duly_knows",),
+    ),
+)
+
 HISTORIES = (
     Mutant(
         "a cancel does not wait for the end that is being written",
@@ -1252,7 +1348,7 @@ OUTBOX = (
     ),
 )
 
-ALL = MUTANTS + ROSTERS + HISTORIES + AGAIN + OUTBOX
+ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + AGAIN + OUTBOX
 
 
 def planted(mutant: Mutant, folder: Path) -> Path:

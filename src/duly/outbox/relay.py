@@ -91,7 +91,8 @@ class Relay:
         tell: Callable[[Told], None] = lambda told: None,
     ) -> None:
         self._store = store
-        self._lanes = {name: _Lane(route) for name, route in routes.items()}
+        # In one order, in which a transaction holds what all who send to them share.
+        self._lanes = {name: _Lane(routes[name]) for name in sorted(routes)}
         self._new_id = new_id
         self._owner = owner
         self._tell = tell
@@ -137,10 +138,9 @@ class Relay:
                     until = min(poll, self._seconds_to_next())
                 except (
                     Exception
-                ) as e:  # it is to go on, whatever was wrong; of another error than duly's own the type is said
-                    trouble(
-                        f"the outbox: {e if isinstance(e, DulyError) else type(e).__name__}; it goes on in a second"
-                    )
+                ) as e:  # it is to go on, whatever was wrong; a message of others may say what no log should
+                    said = str(e) if isinstance(e, DulyError) else type(e).__name__
+                    trouble(f"the outbox goes on in a second: {said}")
                     until = 1.0
                 self._wait(until)
 
@@ -155,20 +155,19 @@ class Relay:
 
     def _turn(self) -> bool:
         """Write down what has come back, and take what is due. Answers whether there was anything to do."""
-        wants = [] if self._stopped else [(lane, many) for lane in self._lanes.values() if (many := self._wanted(lane))]
+        wanted = [] if self._stopped else [(lane, self._wanted(lane)) for lane in self._lanes.values()]
+        # A receiver may have to be asked how long it remembers: not in a transaction.
+        wants = [(lane, lane.limits(), self._ids(many)) for lane, many in wanted if many]
         if not self._words and not wants:
             return False
-        ids = {lane.route.name: self._ids(many) for lane, many in wants}
         began = awake()
         words = list(self._words)
 
         async def turn() -> tuple[list[str], list[Parcel]]:
             became = await record_words(words)
             taken: list[Parcel] = []
-            for lane, _ in wants:
-                limits, backed_off = lane.limits(), lane.backed_off
-                mine = ids[lane.route.name]
-                taken += await take_messages(limits, mine, owner=self._owner, put_off_by=backed_off)
+            for lane, limits, mine in wants:
+                taken += await take_messages(limits, mine, owner=self._owner, put_off_by=lane.backed_off)
             return became, taken
 
         taken: list[Parcel] = []
@@ -176,7 +175,7 @@ class Relay:
             became, taken = self._write(turn)
         finally:
             used = {parcel.attempt_id for parcel in taken}
-            self._end_pulses([each for mine in ids.values() for each in mine if each not in used])
+            self._end_pulses([each for _, _, mine in wants for each in mine if each not in used])
         self._words = self._words[len(words) :]
         for (parcel, word), state in zip(words, became, strict=True):
             self._end_pulses([parcel.attempt_id])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
+from tests.outbox.destinations.rogue import Caller, rogue
 from tests.outbox.destinations.table import BODY_SECRET
 from tests.proxy import Proxy
 
@@ -49,3 +51,33 @@ def swallowing(port: int, what: str = "nothing") -> Iterator[int]:
     finally:
         over.set()
         proxy.close()
+
+
+@contextmanager
+def encrypted(port: int, tls: ssl.SSLContext, *, after: bytes = b"") -> Iterator[int]:
+    """A way to a broker that speaks TLS with its clients, by the port that is yielded. `after`: what the broker
+    says first ends so, and is passed on in the clear, as NATS does."""
+
+    def part(caller: Caller) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as broker:
+            greeting = b""
+            while after and not greeting.endswith(after):
+                greeting += broker.recv(65536)
+            if greeting:
+                caller.say(greeting.replace(b"{", b'{"tls_required":true,', 1))
+                caller.line = tls.wrap_socket(caller.line, server_side=True)
+            there = threading.Thread(target=_carry, args=(broker, caller.line), daemon=True)
+            there.start()
+            _carry(caller.line, broker)
+            there.join(20)
+
+    with rogue(part, tls=None if after else tls) as front:
+        yield front.port
+
+
+def _carry(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while block := source.recv(65536):
+            sink.sendall(block)
+    with suppress(OSError):
+        socket.socket.shutdown(sink, socket.SHUT_RDWR)

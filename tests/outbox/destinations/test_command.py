@@ -64,11 +64,13 @@ def test_it_is_told_of_the_message_and_of_nothing_else_that_duly_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DULY_LEDGER", "postgresql://ada:l3dger-5ecret@db/ledger")
+    monkeypatch.setenv("SHOP_LEDGER", "postgresql://ada:l3dger-5ecret@db/ledger")
     monkeypatch.setenv("TEAM", "ops")
     script = f"cd {shlex.quote(str(tmp_path))}; env > env; cat > body; echo $1 > args"
     table = {"kind": "command", "argv": ["sh", "-c", script, "sh", "{name}/{key}/{else}"]}
 
-    outcome = destination_of("post", table).deliver(replace(MESSAGE, attempt=3), seconds=LATE)
+    destination = destination_of("post", table, hidden=["SHOP_LEDGER"])
+    outcome = destination.deliver(replace(MESSAGE, attempt=3), seconds=LATE)
 
     assert outcome == Delivered("exit 0")
     environment = dict(line.partition("=")[::2] for line in (tmp_path / "env").read_text().splitlines())
@@ -80,6 +82,7 @@ def test_it_is_told_of_the_message_and_of_nothing_else_that_duly_knows(
         "DULY_CONTENT_TYPE": "application/json",
     }
     assert environment["TEAM"] == "ops"
+    assert "SHOP_LEDGER" not in environment
     assert (tmp_path / "body").read_bytes() == MESSAGE.body
     assert (tmp_path / "args").read_text() == f"invoice/{MESSAGE.key}/{{else}}\n"
 

@@ -26,6 +26,8 @@ from duly.outbox.destinations import (
     destination_of,
 )
 from duly.outbox.destinations.http import Http
+from duly.outbox.destinations.settings import Secret
+from duly.outbox.destinations.signing import signed
 from duly.records import replace
 from tests.outbox.destinations.rogue import Caller, Part, Rogue, nobodys_port, rogue
 from tests.outbox.destinations.table import BODY_SECRET, MESSAGE, Row, agrees, names
@@ -544,3 +546,34 @@ def test_no_secret_is_in_what_is_printed_of_a_destination_or_a_message() -> None
     shown = repr(destination) + repr(vars(destination)) + repr(MESSAGE) + str(MESSAGE)
 
     assert not any(secret in shown for secret in SECRETS)
+
+
+def test_a_look_up_shows_who_asks() -> None:
+    heard: list[Seen] = []
+    with rogue(_kept_by(heard)) as receiver:
+        to(receiver.port, token_env="DULY_T_TOKEN", look_up=f"http://127.0.0.1:{receiver.port}/{{key}}").probe(
+            MESSAGE, seconds=LATE
+        )
+
+    assert heard[0][0]["authorization"] == f"Bearer {TOKEN}"
+
+
+@pytest.mark.parametrize("held", ["whsec_", "whsec_c2hvcnQ=", "plain-5ecret", "whsec_not base64!"])
+def test_a_signing_secret_that_is_none_waits_for_somebody_to_mend_it(
+    held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DULY_T_SIGNING", held)
+    with rogue(answers("200 OK")) as receiver:
+        outcome = to(receiver.port).deliver(MESSAGE, seconds=LATE)
+
+    assert outcome == NotSent("$DULY_T_SIGNING holds no secret like whsec_… (base64 of 16 bytes or more)")
+    assert receiver.connections == 0
+
+
+def test_the_signature_is_the_one_that_its_authors_publish() -> None:
+    # The example of docs.svix.com, on verifying by hand.
+    message = replace(MESSAGE, key="msg_loFOjxBNrRLzqYUf", body=b'{"event_type":"ping","data":{"success":true}}')
+
+    headers = signed(message, Secret.of_text("it", "whsec_plJ3nmyCDGBKInavdOK15jsl"), at=1731705121)
+
+    assert headers["webhook-signature"] == "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0="

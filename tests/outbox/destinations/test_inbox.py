@@ -34,6 +34,13 @@ def to(url: str, **settings: Any) -> Destination:
     return destination_of("shop", {"kind": "inbox", "url": url, **settings})
 
 
+def delivered(destination: Destination, *, seconds: float = LATE) -> object:
+    try:
+        return destination.deliver(MESSAGE, seconds=seconds)
+    finally:
+        destination.close()
+
+
 # -- SQLite -------------------------------------------------------------------------------------------------------------
 
 SQLITE_TABLE = TABLE.format(table="duly_inbox", bytes="blob", instant="text")
@@ -182,45 +189,47 @@ class Base:
 def base(what: str = "", when: str = AT_ONCE, **settings: Any) -> Callable[[str], object]:
     def told(url: str) -> object:
         it = Base(url, ON.format(what=what, when=when) if what else "")
-        return to(it.url, **settings).deliver(MESSAGE, seconds=LATE)
+        return delivered(to(it.url, **settings))
 
     return told
 
 
 def refused(url: str) -> object:
-    return to(f"postgresql://ada:{PASSWORD}@127.0.0.1:{nobodys_port()}/shop").deliver(MESSAGE, seconds=LATE)
+    return delivered(to(f"postgresql://ada:{PASSWORD}@127.0.0.1:{nobodys_port()}/shop"))
 
 
 def no_postgres(url: str) -> object:
     with rogue(lambda caller: caller.say(b"220 mail.example.com\r\n")) as it:
-        return to(f"postgresql://ada:{PASSWORD}@127.0.0.1:{it.port}/shop").deliver(MESSAGE, seconds=LATE)
+        return delivered(to(f"postgresql://ada:{PASSWORD}@127.0.0.1:{it.port}/shop"))
 
 
 def not_let_in(url: str) -> object:
-    return to(urlsplit(url)._replace(path="/no_such_database").geturl()).deliver(MESSAGE, seconds=LATE)
+    return delivered(to(urlsplit(url)._replace(path="/no_such_database").geturl()))
 
 
 def no_table(url: str) -> object:
-    return to(url).deliver(MESSAGE, seconds=LATE)
+    return delivered(to(url))
 
 
 def key_in_the_hands_of_another(url: str) -> object:
     it = Base(url)
     with psycopg.connect(it.url) as other:
         other.execute("insert into duly_inbox values (%s, '', '', '', '')", [MESSAGE.key])
-        return to(it.url).deliver(MESSAGE, seconds=SOON)
+        return delivered(to(it.url), seconds=SOON)
 
 
 def twice_there(url: str) -> object:
     Base(url)
-    to(url).deliver(MESSAGE, seconds=LATE)
-    return to(url).deliver(MESSAGE, seconds=LATE)
+    delivered(to(url))
+    return delivered(to(url))
 
 
 def another_body_there(url: str) -> object:
     Base(url)
-    to(url).deliver(OTHER, seconds=LATE)
-    return to(url).deliver(MESSAGE, seconds=LATE)
+    other = to(url)
+    other.deliver(OTHER, seconds=LATE)
+    other.close()
+    return delivered(to(url))
 
 
 @contextmanager
@@ -236,7 +245,7 @@ def swallowed(url: str) -> object:
     it = Base(url)
     with behind(it.url) as proxy:
         proxy.swallow(1)
-        outcome = to(proxy.url).deliver(MESSAGE, seconds=LATE)
+        outcome = delivered(to(proxy.url))
     assert it.rows() == 0
     return outcome
 
@@ -245,7 +254,7 @@ def reply_swallowed(url: str) -> object:
     it = Base(url)
     with behind(it.url) as proxy:
         proxy.swallow_the_reply_of(1)
-        outcome = to(proxy.url).deliver(MESSAGE, seconds=LATE)
+        outcome = delivered(to(proxy.url))
     assert it.rows() == 1
     return outcome
 
@@ -308,13 +317,30 @@ def test_after_a_lost_reply_the_row_is_found_and_not_inserted_again(url: str) ->
     it = Base(url)
     with behind(it.url) as proxy:
         proxy.swallow_the_reply_of(1)
-        first = to(proxy.url).deliver(MESSAGE, seconds=LATE)
+        first = delivered(to(proxy.url))
     found = to(it.url).probe(MESSAGE, seconds=LATE)
-    second = to(it.url).deliver(replace(MESSAGE, attempt=2, first_sent_at=1), seconds=LATE)
+    second = delivered(to(it.url))
 
     assert (first, second) == (Unknown(LOST), Delivered("its row was there"))
     assert found == Happened("its row is there")
     assert it.rows() == 1
+
+
+def test_one_row_after_the_other_goes_over_one_connection_and_one_that_was_lost_while_it_was_idle_costs_nothing(
+    url: str,
+) -> None:
+    it = Base(url, "alter table duly_inbox add column backend int default pg_backend_pid()")
+    destination = to(it.url)
+    outcomes = [destination.deliver(replace(MESSAGE, key=key), seconds=LATE) for key in ("a", "b")]
+    with psycopg.connect(it.url, autocommit=True) as connection:
+        connection.execute("select pg_terminate_backend(backend) from duly_inbox where key = 'b'")
+    outcomes += [destination.deliver(replace(MESSAGE, key=key), seconds=LATE) for key in ("c", "d")]
+    destination.close()
+
+    assert outcomes == [Delivered("one row")] * 4
+    with psycopg.connect(it.url) as connection:
+        backends: dict[str, int] = dict(connection.execute("select key, backend from duly_inbox").fetchall())
+    assert backends["a"] == backends["b"] != backends["c"] == backends["d"]
 
 
 def test_on_postgres_a_probe_that_finds_nothing_has_to_look_twice(url: str) -> None:
@@ -328,7 +354,7 @@ def test_a_password_may_come_from_a_file(url: str, tmp_path: Path) -> None:
     Base(url)
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
 
-    outcome = to(url, password_file=str(tmp_path / "password")).deliver(MESSAGE, seconds=LATE)
+    outcome = delivered(to(url, password_file=str(tmp_path / "password")))
 
     assert outcome == Delivered("one row")  # whoever is trusted is not asked for it
 

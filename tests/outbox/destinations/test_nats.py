@@ -11,7 +11,7 @@ import pytest
 
 from duly.errors import Misuse
 from duly.outbox.destinations import CannotTell, Delivered, Happened, NotSent, Refused, Unknown, destination_of
-from duly.outbox.destinations.line import Deadline, connected, context
+from duly.outbox.destinations.line import Certificates, Deadline, connected
 from duly.outbox.destinations.nats import Session
 from duly.records import replace
 from tests.outbox.destinations.brokers import needed, swallowing
@@ -33,7 +33,7 @@ class Server:
         self.port = port
         self.name = f"DULY-TEST-{secrets.token_hex(6)}"
         self._session = Session(connected("127.0.0.1", port, Deadline(LATE)), Deadline(LATE))
-        self._session.begin("127.0.0.1", {}, Deadline(LATE), tls=context(None), must_encrypt=False)
+        self._session.begin("127.0.0.1", {}, Deadline(LATE), tls=Certificates(None), must_encrypt=False)
 
     def api(self, verb: str, **query: Any) -> dict[str, Any]:
         answer = self._session.ask(f"$JS.API.STREAM.{verb}.{self.name}", json.dumps(query).encode(), Deadline(LATE))

@@ -327,3 +327,12 @@ def test_a_wrong_setting_is_named_with_what_to_write(settings: dict[str, Any], s
 
     assert str(told.value).startswith(said)
     assert PASSWORD not in str(told.value)
+
+
+def test_a_name_with_a_new_line_makes_no_header() -> None:
+    with server() as (port, kept):
+        to(port).deliver(replace(MESSAGE, name="a\r\nBcc: eve@example.com"), seconds=LATE)
+
+    ((recipients, mail),) = kept.mails
+    assert recipients == ["ada@example.com", "ben@example.com"]
+    assert mail["Bcc"] is None

@@ -18,7 +18,7 @@ from duly.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Protocol
 
 FOREVER = None  # a receiver that never forgets a key
@@ -141,12 +141,14 @@ if TYPE_CHECKING:
             """Let go of what was kept between calls. It may be used again afterwards."""
 
 
-def destination_of(name: str, settings: Mapping[str, object]) -> Destination:
+def destination_of(name: str, settings: Mapping[str, object], *, hidden: Collection[str] = ()) -> Destination:
     """The destination of this name, from its table in duly.toml: `kind = "http"`, and what that kind takes.
 
-    What belongs to the relay (rates, concurrency, retries) is taken out by the relay before. Raises `Misuse`, which names the
-    field and what to write. Nothing is connected, and no secret is read from its file, before a message is delivered.
+    What belongs to the relay (rates, concurrency, retries) is taken out by the relay before. `hidden`: variables of the
+    environment that no command may see, as the one that holds the ledger's URL; those of duly's own never are. Raises `Misuse`,
+    which names the field and what to write. Nothing is connected, and no secret is read from its file, before a message is
+    delivered.
     """
     from duly.outbox.destinations.kinds import kind_of
 
-    return kind_of(name, settings)
+    return kind_of(name, settings, hidden)

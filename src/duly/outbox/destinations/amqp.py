@@ -136,7 +136,6 @@ class Amqp:
 
     def _channel(self, deadline: Deadline) -> Any:
         """A channel with confirms, on the kept connection if that still answers, else on a new one. Raises `NoLine`."""
-        from amqp.exceptions import AMQPError
 
         while True:
             fresh = self._kept is None
@@ -147,7 +146,7 @@ class Amqp:
                     channel = self._kept.channel()
                     channel.confirm_select()
                     return channel
-            except (AMQPError, OSError, ValueError, TypeError, AttributeError):
+            except Exception:
                 self.close()
                 if fresh or deadline.is_over:
                     raise NoLine(deadline.why("the session failed")) from None
@@ -181,7 +180,7 @@ class Amqp:
             raise NoLine(deadline.why(f"it did not let us in: {e.reply_code}")) from None
         except ConnectionRefusedError:
             raise NoLine("the connection was refused") from None
-        except (OSError, ValueError, TypeError, AttributeError):
+        except Exception:
             with suppress(Exception):
                 connection.collect()
             raise NoLine(deadline.why("no connection")) from None

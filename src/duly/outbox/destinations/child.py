@@ -15,7 +15,7 @@ from duly.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from duly.outbox.destinations import Message
 
@@ -35,10 +35,19 @@ class NotStarted(Exception):
     """The command could not be started at all."""
 
 
-def ran(argv: Sequence[str], message: Message, given: bytes, *, seconds: float, heard: bool = False) -> Ended:
+def ran(
+    argv: Sequence[str],
+    message: Message,
+    given: bytes,
+    *,
+    seconds: float,
+    hidden: Collection[str] = (),
+    heard: bool = False,
+) -> Ended:
     """Run a command with these bytes on its stdin, for so long. Raises `NotStarted`.
 
-    `heard`: its output is wanted. If it does not end in time, it is ended with all that it started: they are a group.
+    `hidden`: variables that it may not see. `heard`: its output is wanted. If it does not end in time, it is ended with all
+    that it started: they are a group.
     """
     try:
         child = subprocess.Popen(  # noqa: S603  # declared by the operator, as a list of words
@@ -46,7 +55,7 @@ def ran(argv: Sequence[str], message: Message, given: bytes, *, seconds: float, 
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if heard else subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=_environment(message),
+            env=_environment(message, hidden),
             start_new_session=True,
         )
     except (OSError, ValueError):
@@ -76,8 +85,9 @@ def _end(child: subprocess.Popen[bytes]) -> None:
                 pipe.close()
 
 
-def _environment(message: Message) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith("DULY_") and name not in _FOREIGN}
+def _environment(message: Message, hidden: Collection[str]) -> dict[str, str]:
+    unwanted = {*_FOREIGN, *hidden}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("DULY_") and name not in unwanted}
     own.update(
         DULY_IDEMPOTENCY_KEY=message.key,
         DULY_RUN_KEY=message.run,

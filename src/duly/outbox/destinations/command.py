@@ -34,6 +34,7 @@ def declared(settings: Settings) -> Command:
         remembers=settings.remembers(),
         max_length=settings.number("max_length", None),
         reads_own_writes=settings.switch("reads_own_writes", False),
+        hidden=settings.hidden,
     )
 
 
@@ -52,6 +53,7 @@ class Command:
         remembers: int | None,
         max_length: int | None,
         reads_own_writes: bool,
+        hidden: frozenset[str],
     ) -> None:
         self.remembers = remembers
         self.max_length = max_length
@@ -59,6 +61,7 @@ class Command:
         self._argv = argv
         self._clean_exits = clean_exits
         self._probe = probe
+        self._hidden = hidden
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
         """Run the program, and say what its end means."""
@@ -66,7 +69,7 @@ class Command:
             return Refused(f"the body has {len(message.body)} bytes, and {self.max_length} are taken")
         argv = [self._argv[0], *(filled(word, message) for word in self._argv[1:])]
         try:
-            ended = ran(argv, message, message.body, seconds=seconds)
+            ended = ran(argv, message, message.body, seconds=seconds, hidden=self._hidden)
         except NotStarted:
             return NotSent("the command could not be started")
         return self._meaning_of(ended.code, seconds)

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from duly.errors import Misuse
 from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown
-from duly.outbox.destinations.line import Deadline, NoLine, connected, context
+from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected
 from duly.outbox.destinations.probes import probe_of
 from duly.outbox.destinations.settings import SecretMissing
 from duly.outbox.destinations.signing import signed
@@ -126,10 +126,9 @@ class Http:
         self._key_header, self._key_quoted = key_header, key_quoted
         self._headers, self._secret_headers = headers, secret_headers
         self._signing_secret, self._bearer = signing_secret, bearer
-        self._files = ca_file, certificate_file, key_file
+        self._certificates = Certificates(ca_file, certificate_file, key_file)
         self._look_up = look_up
         self._probe = probe
-        self._context: ssl.SSLContext | None = None
         self._kept: tuple[tuple[str, str, int], HTTPConnection] | None = None
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
@@ -174,8 +173,7 @@ class Http:
         return CannotTell(f"{answer.status} at the look-up")
 
     def close(self) -> None:
-        """Let go of the connection, and of the certificates that were read."""
-        self._context = None
+        """Let go of the connection."""
         if self._kept is not None:
             self._kept[1].close()
             self._kept = None
@@ -184,9 +182,8 @@ class Http:
 
     def _headers_of(self, message: Message, url: str) -> dict[str, str]:
         headers = {"Content-Type": message.content_type, **self._credentials(url)}
-        headers[self._key_header] = (
-            f'"{message.key}"' if self._key_quoted else message.key
-        )  # RFC 8941: a text is quoted
+        # RFC 8941: a text is quoted. Elsewhere than in the header of the draft nobody expects that.
+        headers[self._key_header] = f'"{message.key}"' if self._key_quoted else message.key
         if self._signing_secret is not None:
             headers.update(signed(message, self._signing_secret, at=int(time())))
         return headers
@@ -221,11 +218,7 @@ class Http:
         return _open(url, deadline, self._tls_of(url))
 
     def _tls_of(self, url: str) -> ssl.SSLContext | None:
-        if urlsplit(url).scheme != "https":
-            return None
-        if self._context is None:
-            self._context = context(*self._files)
-        return self._context
+        return self._certificates.context() if urlsplit(url).scheme == "https" else None
 
     def _asked(
         self,
@@ -342,9 +335,8 @@ def meaning_of(answer: Answer) -> Outcome:
     match status:
         case 421 | 425 | 429 | 511:  # another server's; too early; too many; a network that wants a login
             return NotSent(said, answer.retry_after)
-        case 503 if (
-            answer.retry_after is not None
-        ):  # whoever names a time did not begin; without one, a proxy lost its server
+        # Whoever names a time has not begun. Without one it may be a proxy that speaks of a server it lost.
+        case 503 if answer.retry_after is not None:
             return NotSent(said, answer.retry_after)
         case 409 | 408:  # another request with this key is at work; a request that was slow somewhere on its way
             return Unknown(said, answer.retry_after)

@@ -80,6 +80,9 @@ if TYPE_CHECKING:
     class Database(Protocol):
         """What an inbox needs of a database. Each raises `Failed`."""
 
+        is_worth_keeping: bool
+
+        def within(self, deadline: Deadline) -> None: ...
         def insert(self, message: Message) -> bool: ...
         def look(self, message: Message) -> bytes | None: ...
         def commit(self) -> None: ...
@@ -108,6 +111,7 @@ class Inbox:
         self._table = table
         self._password = password
         self._probe = probe
+        self._kept: tuple[str, Database] | None = None
 
     @property
     def reads_own_writes(self) -> bool:
@@ -123,15 +127,14 @@ class Inbox:
             return Refused(f"the body has {len(message.body)} bytes, and {self.max_length} are taken")
         deadline = Deadline(seconds)
         try:
-            with closing(self._opened(deadline)) as database:
-                if not database.insert(message):
-                    return self._duplicate(database.look(message), message)
-                database.commit()
-                return Delivered("one row")
+            url = self._url.read()
+            if (kept := self._take_kept(url, deadline)) is not None:
+                outcome = self._put(kept, url, message)
+                if not isinstance(outcome, NotSent) or deadline.is_over:
+                    return outcome  # else it was surely not sent on that connection, and there may be a better one
+            return self._put(self._opened(url, deadline), url, message)
         except (NoLine, SecretMissing) as e:
             return NotSent(str(e))
-        except Failed as e:
-            return e.outcome
 
     def probe(self, message: Message, *, seconds: float) -> Finding:
         """Look for the row."""
@@ -139,7 +142,7 @@ class Inbox:
             return self._probe.ask(message, seconds=seconds)
         deadline = Deadline(seconds)
         try:
-            with closing(self._opened(deadline)) as database:
+            with closing(self._opened(self._url.read(), deadline)) as database:
                 found = database.look(message)
         except (NoLine, SecretMissing) as e:
             return CannotTell(str(e))
@@ -152,7 +155,36 @@ class Inbox:
         )
 
     def close(self) -> None:
-        """Nothing is kept between messages."""
+        """Let go of the connection."""
+        if self._kept is not None:
+            self._kept[1].close()
+            self._kept = None
+
+    def _put(self, database: Database, url: str, message: Message) -> Outcome:
+        """One row, committed. Where that went well the connection is kept: what fails on it before a commit costs nothing."""
+        try:
+            if database.insert(message):
+                database.commit()
+                outcome: Outcome = Delivered("one row")
+                self._kept = (url, database) if database.is_worth_keeping else None
+            else:
+                outcome = self._duplicate(database.look(message), message)
+        except Failed as e:
+            outcome = e.outcome
+        if self._kept is None:
+            database.close()
+        return outcome
+
+    def _take_kept(self, url: str, deadline: Deadline) -> Database | None:
+        """The connection that was kept, if it is to the same place."""
+        if self._kept is None:
+            return None
+        (place, database), self._kept = self._kept, None
+        if place != url:
+            database.close()
+            return None
+        database.within(deadline)
+        return database
 
     @staticmethod
     def _duplicate(found: bytes | None, message: Message) -> Outcome:
@@ -162,8 +194,7 @@ class Inbox:
             Delivered("its row was there") if found == message.body else Refused("a row with its key has another body")
         )
 
-    def _opened(self, deadline: Deadline) -> Database:
-        url = self._url.read()
+    def _opened(self, url: str, deadline: Deadline) -> Database:
         scheme = url.partition(":")[0]
         if scheme == "sqlite":
             return Sqlite(url, self._table, deadline)
@@ -190,6 +221,10 @@ def _given(message: Message) -> dict[str, str | bytes]:
 class Sqlite:
     """A transaction on a file of SQLite, which is there already: nothing is created."""
 
+    is_worth_keeping = (
+        False  # another file may have its name by now, and what was committed to the old one would be lost
+    )
+
     def __init__(self, url: str, table: str, deadline: Deadline) -> None:
         import sqlite3
 
@@ -201,6 +236,9 @@ class Sqlite:
             )
         except sqlite3.Error:
             raise NoLine("its database cannot be opened") from None
+
+    def within(self, deadline: Deadline) -> None:
+        """It is never kept."""
 
     def insert(self, message: Message) -> bool:
         with _on_sqlite():
@@ -249,6 +287,8 @@ def _bytes(value: object) -> bytes:
 class Postgres:
     """A transaction on a connection of its own."""
 
+    is_worth_keeping = True
+
     def __init__(self, url: str, table: str, password: str | None, deadline: Deadline) -> None:
         import psycopg
         from psycopg.conninfo import make_conninfo
@@ -262,6 +302,9 @@ class Postgres:
         except (psycopg.Error, UnicodeError, ValueError):
             raise NoLine("no connection to its database") from None
         self._line = socket.socket(fileno=os.dup(self._connection.fileno()))
+
+    def within(self, deadline: Deadline) -> None:
+        self._deadline = deadline
 
     def insert(self, message: Message) -> bool:
         with self._meaning():

@@ -7,16 +7,16 @@ from duly.outbox.destinations.settings import Settings, nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from duly.outbox.destinations import Destination
 
 KINDS = ("http", "smtp", "inbox", "command", "amqp", "nats", "redis")
 
 
-def kind_of(name: str, table: Mapping[str, object]) -> Destination:
+def kind_of(name: str, table: Mapping[str, object], hidden: Collection[str] = ()) -> Destination:
     """The destination that a table declares. Raises `Misuse`, naming the field."""
-    settings = Settings(name, table)
+    settings = Settings(name, table, hidden)
     kind = settings.text("kind", as_in="http")
     if kind not in KINDS:
         raise Misuse(f"{settings.key('kind')}: there is no {kind!r}; {nearest(kind, KINDS)}")

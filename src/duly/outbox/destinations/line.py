@@ -9,10 +9,13 @@ What fails in `connected` failed before a byte of the message was said: it is su
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import threading
 from contextlib import contextmanager, suppress
+from heapq import heappop, heappush
+from itertools import count
 from time import monotonic
 
 TYPE_CHECKING = False
@@ -56,13 +59,87 @@ class Deadline:
                     # Not SSLSocket's own, which would change the socket under whoever reads from it.
                     socket.socket.shutdown(at, socket.SHUT_RDWR)
 
-        timer = threading.Timer(self.left(), cut)
-        timer.daemon = True
-        timer.start()
+        alarm = _watch.set(self._at, cut)
         try:
             yield
         finally:
-            timer.cancel()
+            alarm.off()
+
+
+class Alarm:
+    """Something to do at an instant, unless it is turned off before. When `off` has returned, it is not being done either."""
+
+    __slots__ = ("_do", "_lock")
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._do: Callable[[], None] | None = do
+        self._lock = threading.Lock()
+
+    @property
+    def is_off(self) -> bool:
+        """Whether there is nothing to do any more."""
+        return self._do is None
+
+    def ring(self) -> None:
+        """Do it."""
+        with self._lock:
+            if self._do is not None:
+                self._do()
+                self._do = None
+
+    def off(self) -> None:
+        """Never do it."""
+        with self._lock:
+            self._do = None
+
+
+class Watch:
+    """One thread that rings all alarms of this process. A thread for each would cost more than a message does."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._alarms: list[tuple[float, int, Alarm]] = []
+        self._numbers = count()
+        self._thread: threading.Thread | None = None
+
+    def set(self, at: float, do: Callable[[], None]) -> Alarm:
+        """An alarm at an instant of the monotonic clock."""
+        alarm = Alarm(do)
+        with self._changed:
+            heappush(self._alarms, (at, next(self._numbers), alarm))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._keep, name="duly-deadlines", daemon=True)
+                self._thread.start()
+            elif self._alarms[0][2] is alarm:
+                self._changed.notify()
+        return alarm
+
+    def _keep(self) -> None:
+        while True:
+            self._next().ring()
+
+    def _next(self) -> Alarm:
+        """The next alarm that is due, when it is. Those that were turned off are passed over without waking for them."""
+        with self._changed:
+            while True:
+                while self._alarms and self._alarms[0][2].is_off:
+                    heappop(self._alarms)
+                wait = self._alarms[0][0] - monotonic() if self._alarms else None
+                if wait is not None and wait <= 0:
+                    return heappop(self._alarms)[2]
+                self._changed.wait(wait)
+
+
+_watch = Watch()
+
+
+def _anew() -> None:
+    """A child of a fork has none of its parent's threads."""
+    global _watch
+    _watch = Watch()
+
+
+os.register_at_fork(after_in_child=_anew)
 
 
 def connected(host: str, port: int, deadline: Deadline, *, tls: ssl.SSLContext | None = None) -> socket.socket:
@@ -112,17 +189,22 @@ def _reached(host: str, port: int, deadline: Deadline) -> socket.socket:
     raise NoLine(cause)
 
 
-def context(ca_file: str | None, certificate: str | None = None, key: str | None = None) -> ssl.SSLContext:
-    """How certificates are checked: by the system's authorities, or those of a file. Raises `NoLine`."""
-    try:
-        made = ssl.create_default_context(cafile=ca_file)
-        if certificate is not None:
-            made.load_cert_chain(certificate, key)
-    except (OSError, ValueError):  # ssl.SSLError is an OSError
-        raise NoLine("a file of certificates cannot be read") from None
-    return made
+class Certificates:
+    """Which certificates are believed (the system's authorities, or a file's), and our own. What changed is read anew."""
 
+    def __init__(self, ca_file: str | None, certificate: str | None = None, key: str | None = None) -> None:
+        self._ca_file, self._certificate, self._key = ca_file, certificate, key
+        self._read: tuple[object, ssl.SSLContext] | None = None
 
-def bounded(text: str) -> str:
-    """A cause or an evidence, short enough for a line."""
-    return text if len(text) <= 200 else text[:199] + "…"
+    def context(self) -> ssl.SSLContext:
+        """How they are checked. Raises `NoLine`."""
+        try:
+            files = [os.stat(each).st_mtime_ns for each in (self._ca_file, self._certificate, self._key) if each]
+            if self._read is None or self._read[0] != files:
+                made = ssl.create_default_context(cafile=self._ca_file)
+                if self._certificate is not None:
+                    made.load_cert_chain(self._certificate, self._key)
+                self._read = files, made
+            return self._read[1]
+        except (OSError, ValueError):  # ssl.SSLError is an OSError
+            raise NoLine("a file of certificates cannot be read") from None

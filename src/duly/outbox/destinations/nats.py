@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import ssl
 from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from duly.errors import Misuse
 from duly.outbox.destinations import CannotTell, Delivered, Happened, NotSent, Refused, Unknown
 from duly.outbox.destinations.child import filled
-from duly.outbox.destinations.line import Deadline, NoLine, connected, context, encrypted
+from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected, encrypted
 from duly.outbox.destinations.probes import probe_of
 from duly.outbox.destinations.settings import SecretMissing
 from duly.records import record
@@ -85,7 +84,7 @@ class Nats:
         self._url = url
         self._stream, self._subject = stream, subject
         self._password, self._token = password, token
-        self._ca_file = ca_file
+        self._certificates = Certificates(ca_file)
         self._probe = probe
         self._max_length = max_length
         self._window: int | None = None
@@ -177,9 +176,7 @@ class Nats:
         line = connected(parts.hostname, parts.port or 4222, deadline)
         try:
             self._kept = Session(line, deadline)
-            self._kept.begin(
-                parts.hostname, who, deadline, tls=context(self._ca_file), must_encrypt=parts.scheme == "tls"
-            )
+            self._kept.begin(parts.hostname, who, deadline, tls=self._certificates, must_encrypt=parts.scheme == "tls")
         except (Lost, Complaint) as e:
             self.close()
             line.close()
@@ -268,7 +265,7 @@ class Session:
         self.max_payload = 1_048_576
 
     def begin(
-        self, host: str, who: dict[str, Any], deadline: Deadline, *, tls: ssl.SSLContext, must_encrypt: bool
+        self, host: str, who: dict[str, Any], deadline: Deadline, *, tls: Certificates, must_encrypt: bool
     ) -> None:
         """Be greeted, encrypt the line if either side wants that, and be let in."""
         with deadline.over(lambda: self._line):
@@ -277,7 +274,7 @@ class Session:
             if verb != b"INFO" or not about.get("headers"):
                 raise Lost
             if must_encrypt or about.get("tls_required"):
-                self._line = encrypted(self._line, host, deadline, tls)
+                self._line = encrypted(self._line, host, deadline, tls.context())
             self._line.settimeout(deadline.left())
             if isinstance(about.get("max_payload"), int):
                 self.max_payload = about["max_payload"]

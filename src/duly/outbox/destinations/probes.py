@@ -11,7 +11,7 @@ from duly.outbox.destinations.child import NotStarted, filled, ran
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from duly.outbox.destinations import Finding, Message
     from duly.outbox.destinations.settings import Settings
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 class Probe:
     """A declared command, or none: then nothing can be told."""
 
-    def __init__(self, argv: Sequence[str] | None, *, without: str) -> None:
+    def __init__(self, argv: Sequence[str] | None, *, without: str, hidden: Collection[str] = ()) -> None:
         self._argv = argv
         self._without = without
+        self._hidden = hidden
 
     @property
     def is_declared(self) -> bool:
@@ -35,7 +36,7 @@ class Probe:
             return CannotTell(self._without)
         argv = [self._argv[0], *(filled(word, message) for word in self._argv[1:])]
         try:
-            ended = ran(argv, message, b"", seconds=seconds, heard=True)
+            ended = ran(argv, message, b"", seconds=seconds, hidden=self._hidden, heard=True)
         except NotStarted:
             return CannotTell("the probe could not be started")
         if ended.code is None:
@@ -52,4 +53,4 @@ class Probe:
 
 def probe_of(settings: Settings, *, without: str = "no probe is declared for this destination") -> Probe:
     """The probe that a table declares."""
-    return Probe(settings.words("probe", as_in='["./did-it.sh", "{key}"]'), without=without)
+    return Probe(settings.words("probe", as_in='["./did-it.sh", "{key}"]'), without=without, hidden=settings.hidden)

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from duly.errors import Misuse
 from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown
 from duly.outbox.destinations.child import filled
-from duly.outbox.destinations.line import Deadline, NoLine, connected, context
+from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected
 from duly.outbox.destinations.probes import probe_of
 from duly.outbox.destinations.settings import SecretMissing
 from duly.times import DAY
@@ -101,7 +101,7 @@ class Redis:
         self._url = url
         self._stream = stream
         self._password = password
-        self._ca_file = ca_file
+        self._certificates = Certificates(ca_file)
         self._max_entries = max_entries
         self._probe = probe
         self._kept: Session | None = None
@@ -182,7 +182,7 @@ class Redis:
         number = parts.path[1:] or "0"
         if parts.scheme not in ("redis", "rediss") or not parts.hostname or not number.isdigit():
             raise NoLine("its URL is not one of redis or rediss")
-        tls = context(self._ca_file) if parts.scheme == "rediss" else None
+        tls = self._certificates.context() if parts.scheme == "rediss" else None
         self._kept = session = Session(connected(parts.hostname, parts.port or 6379, deadline, tls=tls))
         password = self._password.read() if self._password else unquote(parts.password or "")
         try:

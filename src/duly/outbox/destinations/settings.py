@@ -80,8 +80,9 @@ def nearest(word: str, words: Collection[str]) -> str:
 class Settings:
     """The table of one destination. Each field is asked for once; `done` refuses what nobody asked for."""
 
-    def __init__(self, name: str, table: Mapping[str, object]) -> None:
+    def __init__(self, name: str, table: Mapping[str, object], hidden: Collection[str] = ()) -> None:
         self.name = name
+        self.hidden = frozenset(hidden)
         self.asked: list[str] = []
         self._table = table
 

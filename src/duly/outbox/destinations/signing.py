@@ -39,6 +39,6 @@ def _keys_of(secret: Secret) -> list[bytes]:
         except (binascii.Error, ValueError):
             key = b""
         if not each.startswith(PREFIX) or len(key) < 16:
-            raise SecretMissing(f"{secret.where} holds no secret like {PREFIX}… (base64 of 24 bytes or more)")
+            raise SecretMissing(f"{secret.where} holds no secret like {PREFIX}… (base64 of 16 bytes or more)")
         keys.append(key)
     return keys

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 from duly.errors import Misuse
 from duly.outbox.destinations import Delivered, NotSent, Refused, Unknown
 from duly.outbox.destinations.child import filled
-from duly.outbox.destinations.line import Deadline, NoLine, connected, context, encrypted
+from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected, encrypted
 from duly.outbox.destinations.probes import probe_of
 from duly.outbox.destinations.settings import SecretMissing
 from duly.records import record
@@ -31,7 +31,6 @@ from duly.records import record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    import ssl
 
     from duly.outbox.destinations import Finding, Message, Outcome
     from duly.outbox.destinations.probes import Probe
@@ -99,7 +98,7 @@ class Smtp:
         self._subject, self._filename = subject, filename
         self._password = password
         self._starttls = starttls
-        self._ca_file = ca_file
+        self._certificates = Certificates(ca_file)
         self._probe = probe
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
@@ -144,14 +143,14 @@ class Smtp:
         parts = urlsplit(self._url.read())
         if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
             raise NoLine("its URL is not one of smtp or smtps")
-        tls = context(self._ca_file)
+        tls = self._certificates.context() if parts.scheme == "smtps" else None
         port = parts.port or (465 if parts.scheme == "smtps" else 587 if parts.username else 25)
-        session = Session(connected(parts.hostname, port, deadline, tls=tls if parts.scheme == "smtps" else None))
+        session = Session(connected(parts.hostname, port, deadline, tls=tls))
         try:
             with deadline.over(session.line):
                 session.greeted(deadline)
                 if parts.scheme == "smtp" and self._starttls != "never":
-                    session.encrypted(parts.hostname, deadline, tls, must=self._starttls == "required")
+                    session.encrypted(parts.hostname, deadline, self._certificates, must=self._starttls == "required")
                 if parts.username:
                     if not isinstance(session.line(), SSLSocket) and self._starttls != "never":
                         raise NoLine(
@@ -217,7 +216,7 @@ class Session:
             raise smtplib.SMTPConnectError(code, words)
         self.smtp.ehlo_or_helo_if_needed()
 
-    def encrypted(self, host: str, deadline: Deadline, tls: ssl.SSLContext, *, must: bool) -> None:
+    def encrypted(self, host: str, deadline: Deadline, certificates: Certificates, *, must: bool) -> None:
         """Encrypt the line, if it is offered. Raises `NoLine`."""
         if not self.smtp.has_extn("starttls"):
             if must:
@@ -227,7 +226,7 @@ class Session:
         if code != 220:
             raise smtplib.SMTPResponseException(code, words)
         assert self.smtp.sock is not None
-        self.smtp.sock = encrypted(self.smtp.sock, host, deadline, tls)
+        self.smtp.sock = encrypted(self.smtp.sock, host, deadline, certificates.context())
         self.smtp.sock.settimeout(deadline.left())
         self.smtp.file = None  # what came unencrypted is not believed (RFC 3207)
         self.smtp.ehlo_resp = self.smtp.helo_resp = None  # so is what was offered
