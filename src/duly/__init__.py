@@ -13,6 +13,8 @@ A scheduler starts attempts; a business cares whether a run (this job, this scop
     duly.once(connection, "credit:2026-09-13[UTC]")        in a transaction of yours: True, do it now; False, it was done
     ledger.take("credit", "2026-09-13")                    a Claim, whose completion goes into a transaction of yours
 
+    run.send("billing", {"units": 10})                     a message that leaves if and only if the run is complete
+
 Names are loaded when they are first used: `import duly` is light.
 """
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from duly.errors import ScheduleChanged as ScheduleChanged
     from duly.errors import ScheduleError as ScheduleError
     from duly.errors import TransactionOwned as TransactionOwned
+    from duly.errors import UnknownDestination as UnknownDestination
     from duly.errors import UnknownJob as UnknownJob
     from duly.errors import UnknownScope as UnknownScope
     from duly.errors import WindowInvalid as WindowInvalid
@@ -88,7 +91,7 @@ _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError JobRenamed LedgerBusy LedgerCorrupt LedgerTooNew "
     "LedgerUnavailable LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed NotComplete "
     "OutcomeUnknown PayloadConflict Refused Retired RunBusy RunCancelled RunFailed RunPaused RunSkipped ScheduleChanged "
-    "ScheduleError TransactionOwned UnknownJob UnknownScope WindowInvalid WrongLedger",
+    "ScheduleError TransactionOwned UnknownDestination UnknownJob UnknownScope WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.ledger.roster": "Scope",
     "duly.schedule.calendar": "make_calendar",

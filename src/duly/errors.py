@@ -163,6 +163,10 @@ class UnknownBackfill(Misuse):
     """The ledger knows no such backfill; `duly backfill list` shows those it knows."""
 
 
+class UnknownDestination(Misuse):
+    """No destination of this name is declared; messages go to declared ones only."""
+
+
 class UnknownRun(Misuse):
     """The ledger knows no such run."""
 

@@ -268,7 +268,7 @@ async def once_in(lent: Any, key: str, payload: Any) -> bool:
 
 async def complete_in(lent: Any, claim: duly.Claim) -> None:
     origin = claim._store.origin  # type: ignore[attr-defined]  # each store has one
-    await run_in_async(lent, complete_or_raise(claim._held), origin)
+    await run_in_async(lent, complete_or_raise(claim._held, claim.run._left()), origin)
 
 
 class OfDriver(Caller):

@@ -55,6 +55,15 @@ class Shop:
         """Number and outcome of each attempt that has ended."""
         return self.book.rows("select number, outcome from duly_attempt order by number")
 
+    @property
+    def messages(self) -> list[tuple[str, str, bytes]]:
+        """Name, state and body of each message, as someone else sees it."""
+        rows = self.book.rows(
+            "select m.name, m.state, b.body from duly_message m join duly_message_body b on b.series = m.series "
+            "and b.nominal = m.nominal and b.revision = m.revision and b.number = m.number order by m.number"
+        )
+        return [(name, state, bytes(body)) for name, state, body in rows]
+
     def close(self) -> None:
         self.ledger.close()
         self.book.store.close()

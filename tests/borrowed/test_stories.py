@@ -529,3 +529,24 @@ def test_on_sqlite_whoever_has_read_and_comes_too_late_to_write_tries_again(shop
     late.begin()
     assert not late.once(KEY)
     late.rollback()
+
+
+# -- messages -----------------------------------------------------------------------------------------------------------
+
+
+@every_kind
+def test_messages_of_a_claim_commit_in_the_callers_transaction(shop: Shop, caller: Caller) -> None:
+    shop.ledger.destination("billing")
+    claim = shop.take()
+    claim.run.send("billing", {"units": 10}, name="a")
+    claim.run.send("billing", b"\x00", name="b")
+    caller.begin()
+    caller.complete(claim)
+    caller.rollback()
+    assert shop.messages == []
+
+    caller.begin()
+    caller.complete(claim)
+    caller.commit()
+
+    assert shop.messages == [("a", "pending", b'{"units":10}'), ("b", "pending", b"\x00")]

@@ -31,6 +31,7 @@ BAD_INPUT = {
     "db": ["crate"],
     "jobs": ["shoe", "close-day"],
     "backfill": ["start", "close-day", "2026-11-01..2026-11-10"],
+    "outbox": ["retry", "close-day", "2026-11-21", "--reason", "why"],
 }
 
 

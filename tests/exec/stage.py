@@ -19,10 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import duly
 from duly.testing.clock import HandClock
 from tests.story import Said
 
-SOURCE = str(Path(__file__).parent.parent.parent / "src")
+SOURCE = str(Path(duly.__file__).parent.parent)  # that which is tested: a mutant, where one was planted
 PATIENCE = 30.0  # real seconds until a condition that must come true is given up
 DAILY = ("--period", "daily", "--zone", "UTC", "--at", "06:00")
 AT = "2026-11-29T12:00:00Z"  # the newest due window of DAILY is 2026-11-28, since 06:00

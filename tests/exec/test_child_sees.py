@@ -30,6 +30,7 @@ def test_everything_that_a_command_is_told_on_the_longest_night_of_berlin(stage:
     attempt = seen.pop("DULY_ATTEMPT_ID")
     assert uuid.UUID(attempt).version == 7
     assert uuid.UUID(seen.pop("DULY_IDEMPOTENCY_KEY")).version == 5
+    assert seen.pop("DULY_OUTBOX").startswith("/proc/")
     assert re.fullmatch(rf"00-[0-9a-f]{{32}}-{attempt.replace('-', '')[16:]}-01", seen.pop("TRACEPARENT"))
     assert seen == {
         "DULY_JOB": "rates",

@@ -1091,7 +1091,320 @@ COMMITS = (
     ),
 )
 
-ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + AGAIN + COMMITS
+SEND, DELIVER, MESSAGES, RELAY = "ledger/send.py", "ledger/deliver.py", "ledger/messages.py", "outbox/relay.py"
+POST = "tests/outbox/test_messages.py::test_"
+KILLS = "tests/outbox/test_kills.py::test_"
+MAIL = "tests/exec/test_outbox.py::test_"
+
+
+def mail(race: str) -> str:
+    """The test that tells every history of two that meet at a message."""
+    return f"tests/histories/test_post.py::test_every_history_of_two_keeps_the_invariants[{race}]"
+
+
+OUTBOX = (
+    Mutant(
+        "an attempt at a message needs no id",
+        (
+            Fault(
+                DELIVER,
+                '   and state in {{from}} and attempt_id = :attempt_id and fence = :fence\n"',
+                '   and state in {{from}} and fence = :fence\n"',
+            ),
+        ),
+        (POST + "the_right_number_needs_the_right_attempt_as_well[sqlite]",),
+    ),
+    Mutant(
+        "an attempt at a message needs no number",
+        (
+            Fault(
+                DELIVER,
+                '   and state in {{from}} and attempt_id = :attempt_id and fence = :fence\n"',
+                '   and state in {{from}} and attempt_id = :attempt_id\n"',
+            ),
+        ),
+        (POST + "an_attempts_right_id_needs_the_right_number_as_well[sqlite]",),
+    ),
+    Mutant(
+        "an unknown message is sent again though its receiver forgets",
+        (
+            Fault(
+                DELIVER, "   and stored = 0 and first_sent_at + :remembers > :instant + :lease\n", "   and stored = 0\n"
+            ),
+        ),
+        (POST + "a_receiver_that_does_not_is_never_sent_it_again[sqlite]",),
+    ),
+    Mutant(
+        "a relay forgets what a receiver does not remember",
+        (
+            Fault(
+                DELIVER, "   and stored = 0 and first_sent_at + :remembers > :instant + :lease\n", "   and stored = 0\n"
+            ),
+        ),
+        (KILLS + "a_receiver_that_does_not_is_sent_nothing_twice[sqlite-after-sending]",),
+    ),
+    Mutant(
+        "the receiver is thought to remember from the last sending",
+        (
+            Fault(
+                DELIVER,
+                "   and stored = 0 and first_sent_at + :remembers",
+                "   and stored = 0 and started_at + :remembers",
+            ),
+        ),
+        (POST + "the_receiver_remembers_from_the_first_sending_and_not_from_the_last[sqlite]",),
+    ),
+    Mutant(
+        "a message is sent again at the last moment",
+        (
+            Fault(
+                DELIVER, "first_sent_at + :remembers > :instant + :lease\n", "first_sent_at + :remembers > :instant\n"
+            ),
+        ),
+        (POST + "it_is_not_sent_so_late_that_it_would_arrive_after_the_receiver_forgot[sqlite]",),
+    ),
+    Mutant(
+        "an answer that the receiver keeps is asked for again",
+        (Fault(DELIVER, "   and stored = 0 and first_sent_at", "   and first_sent_at"),),
+        (POST + "an_answer_that_the_receiver_keeps_is_not_asked_for_again[sqlite]",),
+    ),
+    Mutant(
+        "what surely failed makes one forget an earlier doubt",
+        (Fault(DELIVER, "   and coalesce(doubt_number, fence) = fence\\n", ""),),
+        (POST + "what_surely_failed_after_a_doubt_leaves_the_doubt[sqlite-not sent]",),
+    ),
+    Mutant(
+        "a sending that surely failed counts as the first",
+        (
+            Fault(
+                DELIVER,
+                "first_sent_at = case when first_sent_at < started_at then first_sent_at end",
+                "first_sent_at = first_sent_at",
+                2,
+            ),
+        ),
+        (POST + "a_sending_that_surely_failed_does_not_begin_that_time[sqlite]",),
+    ),
+    Mutant(
+        "a vanished relay has sent nothing",
+        (Fault("ledger/message_states.py", '"lapse": {SENDING: UNKNOWN}', '"lapse": {SENDING: PENDING}'),),
+        (POST + "a_vanished_attempt_leaves_its_message_unknown[sqlite]",),
+    ),
+    Mutant(
+        "a relay that was stopped has vanished",
+        (Fault(DELIVER, "        if await alive(gone.attempt_id):\n", "        if False:\n"),),
+        (POST + "a_relay_that_shows_a_pulse_has_not_vanished[sqlite]",),
+    ),
+    Mutant(
+        "a message does not wait for the one before it",
+        (Fault(SEND, "       case when not exists (select 1\n", "       case when 1 = 1 or not exists (select 1\n"),),
+        (POST + "the_messages_of_a_run_go_one_after_the_other[sqlite]",),
+    ),
+    Mutant(
+        "the next message is not told that its turn has come",
+        (
+            Fault(
+                DELIVER,
+                "    if state in message_states.SETTLED:\n        await count(WAKE_NEXT, **run_parameters(message.run))\n",
+                "",
+            ),
+        ),
+        (POST + "the_next_message_goes_when_the_one_before_it_is_settled[sqlite]",),
+    ),
+    Mutant(
+        "did not is believed the first time",
+        (
+            Fault(
+                DELIVER,
+                "            if at_once or parcel.denials > 0:\n",
+                "            if at_once or parcel.denials >= 0:\n",
+            ),
+        ),
+        (POST + "did_not_is_believed_twice[sqlite]",),
+    ),
+    Mutant(
+        "a new doubt was denied before",
+        (Fault(DELIVER, "doubted_at = {{now}}, denials = 0,\n", "doubted_at = {{now}},\n"),),
+        (POST + "a_new_doubt_forgets_that_it_was_denied[sqlite]",),
+    ),
+    Mutant(
+        "a probe does not wait",
+        (Fault(DELIVER, "   and doubted_at + :probe_after <= {{now}}\n", ""),),
+        (POST + "a_probe_waits_until_the_effect_could_be_seen[sqlite]",),
+    ),
+    Mutant(
+        "a message is looked for while its attempt lives",
+        (
+            Fault(
+                DELIVER, "    gone = seen.attempt_id is None or not await alive(seen.attempt_id)\n", "    gone = True\n"
+            ),
+        ),
+        (POST + "an_attempt_that_may_be_alive_is_not_looked_for[sqlite]",),
+    ),
+    Mutant(
+        "two probes ask at once",
+        (
+            Fault(
+                DELIVER,
+                "probe_until = {{now}} + :lease, due_at = {{now}} + :lease\n",
+                "probe_until = {{now}} + :lease\n",
+            ),
+            Fault(DELIVER, " and coalesce(probe_until, 0) <= {{now}}\n", "\n"),
+        ),
+        (POST + "two_probes_do_not_ask_at_once[sqlite]",),
+    ),
+    Mutant(
+        "what a probe finds needs no question of its own",
+        (
+            Fault(
+                DELIVER,
+                "   and state in {{from}} and probe_id = :probe_id and fence = :fence\n",
+                "   and fence = :fence and :probe_id is not null\n",
+            ),
+        ),
+        (POST + "what_a_probe_says_after_a_person_is_too_late[sqlite]",),
+    ),
+    Mutant(
+        "each relay counts its own sendings alone",
+        (
+            Fault(
+                DELIVER,
+                "    free = min(limits.at_once - sending, len(attempts))\n",
+                "    free = min(limits.at_once, len(attempts))\n",
+            ),
+        ),
+        (POST + "no_more_are_sent_at_once_than_the_destination_takes[sqlite]",),
+    ),
+    Mutant(
+        "the rate is kept by nobody",
+        (Fault(DELIVER, "set next_at = :next_at where name", "set next_at = 0 * :next_at where name"),),
+        (POST + "no_more_are_sent_in_a_time_than_the_rate_allows[sqlite]",),
+    ),
+    Mutant(
+        "what was to be sent before the ledger went back is sent",
+        (
+            Fault(
+                "ledger/restore.py",
+                "    messages = await count(DOUBT_MESSAGES, at=at, cause=cause, lost=NUMBERS_LOST)\n",
+                "    messages = 0\n",
+            ),
+        ),
+        (POST + "what_was_to_be_sent_when_the_ledger_went_back_may_have_been_sent_since[sqlite]",),
+    ),
+    Mutant(
+        "an ordered run does not wait for messages",
+        (Fault(TAKE, "        if undelivered is not None:\n", "        if undelivered is not None and False:\n"),),
+        (POST + "in_an_ordered_job_a_run_waits_for_the_messages_of_the_one_before_it[sqlite]",),
+    ),
+    Mutant(
+        "a run is reopened whatever its messages are",
+        (Fault(RESOLVE, '        await refuse_undelivered(run, "reopen")\n', "        assert refuse_undelivered\n"),),
+        (POST + "a_run_is_not_reopened_before_its_messages_are_delivered[sqlite]",),
+    ),
+    Mutant(
+        "a run is pruned whatever its messages are",
+        (
+            Fault(
+                "ledger/forget.py",
+                "                      and (m.settled_at is null or m.settled_at > :settled_by)))\n",
+                "                      and 1 = 0))\n",
+            ),
+        ),
+        (POST + "a_run_is_not_pruned_before_its_messages_are_delivered_for_as_long[sqlite]",),
+    ),
+    Mutant(
+        "a view shows what a message says",
+        (
+            Fault(
+                TRIGGER,
+                "m.fence as attempts, m.doubt_number",
+                "(select body from duly_message_body) as body, m.fence as attempts, m.doubt_number",
+            ),
+        ),
+        (POST + "no_view_and_no_row_but_its_own_shows_a_body[sqlite]",),
+    ),
+    Mutant(
+        "messages are written though the run was lost",
+        (
+            Fault(
+                COMPLETE,
+                '    await record_end_or_raise(claim, states.COMPLETED, "completed")\n    await keep',
+                "    await keep",
+            ),
+        ),
+        (POST + "a_stale_attempt_sends_nothing[sqlite]",),
+    ),
+    Mutant(
+        "messages of a command that failed are sent",
+        (
+            Fault(
+                "work/poke.py",
+                '        discarded = f"{many} messages',
+                '        discarded = "" if many else f"{many} messages',
+            ),
+        ),
+        (MAIL + "messages_of_a_command_that_did_not_end_well_are_discarded_with_evidence[failed]",),
+    ),
+    Mutant(
+        "half a line is a message",
+        (Fault("work/mail.py", '    if not text.endswith(b"\\n"):\n', "    if not text:\n"),),
+        (MAIL + "a_line_that_has_no_end_may_be_half_a_message",),
+    ),
+    Mutant(
+        "a destination that raised has sent nothing",
+        (
+            Fault(
+                RELAY,
+                "            return SaidUnknown(cause, self._after(parcel))\n",
+                "            return SaidNotSent(cause, 0, 0)\n",
+            ),
+        ),
+        ("tests/outbox/test_relay.py::test_a_destination_that_raises_says_nothing_of_the_message",),
+    ),
+    Mutant(
+        "a relay begins what it took before its host slept",
+        (Fault(RELAY, "        if awake() - began > self.lease_seconds - seconds:", "        if False:"),),
+        ("tests/outbox/test_relay.py::test_what_was_taken_before_the_host_slept_is_not_begun",),
+    ),
+    *(
+        Mutant(name, faults, (mail(race),), on_postgres=True)
+        for name, faults, race in (
+            (
+                "a reopen looks at messages without holding the run",
+                (Fault(RESOLVE, "    await one(HOLD_RUN, str, **run_parameters(run))\n", ""),),
+                "postgres-send-reopen",
+            ),
+            (
+                "a message is added without holding the run",
+                (
+                    Fault(
+                        SEND,
+                        "if await one(HOLD_RUN, str, **run_parameters(run)) !=",
+                        "if await one(LOOK_AT_RUN, str, **run_parameters(run)) !=",
+                    ),
+                    Fault(
+                        SEND,
+                        "SENT_AS = Statement(",
+                        'LOOK_AT_RUN = Statement("look_at_run", HOLD_RUN.sql.replace("{lock}", ""))\n\nSENT_AS = Statement(',
+                    ),
+                ),
+                "postgres-send-deliver",
+            ),
+            (
+                "a message is settled without holding the run",
+                (Fault(DELIVER, "    await one(HOLD_RUN, str, **run_parameters(message.run))\n", ""),),
+                "postgres-send-deliver",
+            ),
+            (
+                "a message is added without holding the series",
+                (Fault(SEND, "s.horizon <= :nominal {share}", "s.horizon <= :nominal"),),
+                "postgres-send-forget",
+            ),
+        )
+    ),
+)
+
+ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + AGAIN + COMMITS + OUTBOX
 
 
 def planted(mutant: Mutant, folder: Path) -> Path:

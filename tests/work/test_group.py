@@ -21,6 +21,12 @@ Run = duly.Run[sqlite3.Connection]
 Effect = Callable[[Run], object]
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy ends no group."""
+    monkeypatch.setattr(job_of_work, "GROUP_SECONDS", 60.0)
+
+
 def behind(bank: Bank, effect: Effect, *, days: int = 10, **settings: Any) -> duly.Job[sqlite3.Connection]:
     """A job whose runs are worked in groups of up to a hundred, so many days after its last one; the balance is 0."""
     settings = {"catch_up": duly.EACH, "inline": True, "group": 100, "retry_delay": "1h", **settings}

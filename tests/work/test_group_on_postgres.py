@@ -13,6 +13,7 @@ import pytest
 import duly
 import duly.aio
 from duly.testing.clock import HandClock
+from duly.work import job as job_of_work
 from tests.proxy import Proxy
 from tests.servers import Server
 from tests.work.test_waits import ADD, AsyncTx, Tx, outcomes, units
@@ -29,6 +30,12 @@ def url(server: Server) -> Iterator[str]:
         connection.execute("insert into balance values (0)")
     yield url
     server.drop(url)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy ends no group."""
+    monkeypatch.setattr(job_of_work, "GROUP_SECONDS", 60.0)
 
 
 def behind(url: str, effect: Callable[[duly.Run[Tx]], object], *, days: int = 10) -> duly.Job[Tx]:

@@ -146,4 +146,4 @@ def line(verb: str, args: argparse.Namespace, *more: str) -> str:
 
     scope = ["--scope", args.scope] if args.scope else []
     ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
-    return join(["duly", verb, *filter(None, (args.run, args.window)), *scope, *ledger, *more])
+    return join(["duly", *verb.split(), *filter(None, (args.run, args.window)), *scope, *ledger, *more])

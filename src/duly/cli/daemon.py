@@ -24,15 +24,17 @@ from duly.work.daemon.modules import ledger_named
 from duly.work.daemon.systemd import Notifier
 from duly.work.daemon.watch import Daemon, Limits
 from duly.work.ledger import Ledger
+from duly.work.relay import relay_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from duly.outbox.relay import Relay
     from duly.store.protocol import Store
     from duly.work.aio.ledger import Ledger as AsyncLedger
+    from duly.work.configuration import Configuration, JobEntry
     from duly.work.configuration import Daemon as Configured
-    from duly.work.configuration import JobEntry
 
 HELP = "work jobs as they come due, beside any number of other daemons and of other triggers"
 EXAMPLE = "duly daemon shop.jobs:ledger --concurrency 16"
@@ -61,18 +63,52 @@ def run(args: argparse.Namespace) -> int:
         entries = [entry for entry in configured.jobs.values() if entry.command is not None]
         hidden = () if configured.ledger is None else configured.ledger.hidden
         store, hands = _crew(ledgers, entries, args.ledger, limits, inherited(os.environ, hidden), stack)
-        daemon = Daemon(store, hands, limits, Notifier(os.environ), say)
+        relay = _relay(store, configured, ledgers, limits, stack)
+        heard = relay.wake if relay is not None else lambda: None
+        daemon = Daemon(store, hands, limits, Notifier(os.environ), say, heard)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: daemon.stop())
         say(f"duly: {len(hands)} jobs on {store.path}, {limits.places} runs at once")
         is_over = threading.Event()
-        threading.Thread(target=store.listen, args=(daemon.wake, is_over.is_set), daemon=True).start()
+
+        def wake() -> None:
+            daemon.wake()
+            heard()
+
+        threading.Thread(target=store.listen, args=(wake, is_over.is_set), daemon=True).start()
         if not daemon.work():
             say("duly: stopped at once; what was being attempted is judged by its contract when its lease is over")
             sys.stderr.flush()
             os._exit(codes.DONE)
         is_over.set()
     return codes.DONE
+
+
+def _relay(
+    store: Store,
+    configured: Configuration,
+    ledgers: list[Ledger[Any] | AsyncLedger[Any]],
+    limits: Limits,
+    stack: ExitStack,
+) -> Relay | None:
+    """Delivers messages in a thread of its own, until the daemon has ended. None where no destination is declared."""
+    routes = dict(configured.destinations)
+    for ledger in ledgers:
+        routes |= ledger.destinations.routes()
+    if not routes:
+        return None
+    relay = relay_of(
+        store, routes, lambda told: say(f"{told.run} message {told.name} to {told.destination} {told.state}")
+    )
+    thread = threading.Thread(target=relay.serve, kwargs={"poll": limits.poll, "trouble": say}, name="duly-relay")
+    thread.start()
+
+    def end() -> None:
+        relay.stop()
+        thread.join()
+
+    stack.callback(end)
+    return relay
 
 
 def _store_of(ledgers: list[Ledger[Any] | AsyncLedger[Any]]) -> Store:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "Work": ("exec", "due", "daemon"),
     "See": ("status", "check", "explain", "next", "runs"),
-    "Say": ("retry", "skip", "unskip", "reopen", "cancel", "resolve", "backfill"),
+    "Say": ("retry", "skip", "unskip", "reopen", "cancel", "resolve", "backfill", "outbox"),
     "Keep": ("jobs", "db", "demo"),
 }
 NAMES = tuple(name for names in COMMANDS.values() for name in names)

@@ -141,6 +141,10 @@ def _run(given: Given, teller: Teller) -> int:
     if code == 0 and not reports and duplicate is not None:
         code = duplicate
     _write_outcome(given, reports, code, why)
+    if any(report.sent for report in reports):
+        from duly.cli.exec_deliver import deliver
+
+        deliver(store)
     return code
 
 
@@ -307,6 +311,8 @@ def code_of_standing(standing: Run) -> tuple[int, str]:
             return WAITS_FOR_A_PERSON, "failed, waits for a person"
         case states.FAILED:
             return TRY_AGAIN, "failed, its retry time has not come"
+        case states.COMPLETED:  # the one before it, of an ordered job
+            return TRY_AGAIN, "its messages are not delivered yet"
     return TRY_AGAIN, "another attempt holds it"
 
 

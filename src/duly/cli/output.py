@@ -33,6 +33,7 @@ GLYPHS = {
     verdict.UNKNOWN: "?",
     verdict.FAILED: "✗",
     verdict.RETRYING: "↻",
+    verdict.UNDELIVERED: "✉",
     verdict.DUE: "○",
     verdict.LATE: "–",
     verdict.MISSING: "–",
@@ -49,6 +50,7 @@ _COLOURS = {
     verdict.UNKNOWN: "35",
     verdict.FAILED: "31",
     verdict.RETRYING: "33",
+    verdict.UNDELIVERED: "33",
     verdict.DUE: "33",
     verdict.LATE: "31",
     verdict.MISSING: "31",
@@ -170,7 +172,7 @@ def typed(verb: str, window: Window, ledger: str | None) -> str:
     name = window_name(window)
     words = [name] if ":" in name and name == str(window.key) else [window.key.job, name]
     scope = ["--scope", window.key.scope] if window.key.scope and len(words) > 1 else []
-    return join(["duly", verb, *words, *scope, *(["--ledger", shown(ledger)] if ledger else [])])
+    return join(["duly", *verb.split(), *words, *scope, *(["--ledger", shown(ledger)] if ledger else [])])
 
 
 def as_json(window: Window) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""`duly resolve`: say what happened to a run whose outcome is unknown."""
+"""`duly resolve`: say what happened to a run, or to a message of one, whose outcome is unknown."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.records import Run
 
-HELP = "say what happened to a run whose outcome is unknown"
-EXAMPLE = "duly resolve invoice-push 2026-11-27 --as done --evidence 'their log: batch 4711 received at 02:31'"
+HELP = "say what happened to a run, or a message of one, whose outcome is unknown"
+EXAMPLE = (
+    "duly resolve invoice-push 2026-11-27 --as done --evidence 'their log: batch 4711 received at 02:31'\n"
+    "  duly resolve invoice-push 2026-11-27 --message billing --as not-done --evidence 'they have no such key'"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attempt-is-dead", action="store_true", help="its lock is held by a process that is not doing it any more"
     )
+    parser.add_argument("--message", metavar="NAME", help="not the run itself, but this message of it")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,6 +46,15 @@ def run(args: argparse.Namespace) -> int:
         raise Misuse(
             "resolve: say what happened with --as done or --as not-done, and with --evidence how you know",
             next_step=line("resolve", args, "--as", outcome, "--evidence", evidence or "their log shows batch 4711"),
+        )
+
+    if args.message is not None:
+        from duly.cli.outbox import change_message
+        from duly.ledger.messages import resolve_message
+
+        said, done = Word(actor(), evidence, evidence), args.outcome == "done"
+        return change_message(
+            args, "resolve", said, lambda run, word: resolve_message(run, args.message, word, done=done)
         )
 
     def change(found: Addressed, word: Word) -> Operation[Run]:

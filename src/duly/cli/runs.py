@@ -5,6 +5,7 @@ from __future__ import annotations
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
 from duly.cli.ledgers import open_to_look
+from duly.cli.outbox_words import message_as_json, message_row
 from duly.cli.output import (
     GLYPHS,
     Cell,
@@ -169,6 +170,7 @@ def _one_as_json(seen: _Seen) -> dict[str, Json]:
             }
             for told in seen.history.events
         ],
+        "messages": [message_as_json(str(seen.window.key), message) for message in seen.history.messages],
         "texts": [
             {"revision": text.revision, "number": text.number, "kind": text.kind, "body": text.body}
             for text in seen.history.texts
@@ -191,6 +193,12 @@ def _one_in_words(seen: _Seen, args: argparse.Namespace) -> str:
     parts = [str(window.key), table(facts)]
     if seen.history.attempts:
         parts += ["", "attempts", table([_attempt_row(seen, attempt, at) for attempt in seen.history.attempts])]
+    if seen.history.messages:
+        parts += [
+            "",
+            "messages",
+            table([["  " + message.name, *message_row(message, at)] for message in seen.history.messages]),
+        ]
     if seen.history.events:
         parts += ["", "events", table([_event_row(told, at) for told in seen.history.events])]
     for text in seen.history.texts:

@@ -25,6 +25,7 @@ from duly.evidence.status import Asked, Paused, Status, Unopened, status
 from duly.evidence.verdict import Window, grace_text
 from duly.evidence.words import ago, span
 from duly.ledger import backfill_states as backfills
+from duly.ledger.messages import Backlog
 from duly.ledger.records import own_pause, pause_words
 
 TYPE_CHECKING = False
@@ -71,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         "waiting": [as_json(window) for window in seen.waiting],
         "paused": [_paused_as_json(paused) for paused in seen.paused],
         "backfills": [_asked_as_json(asked) for asked in seen.backfills],
+        "undelivered": [_backlog_as_json(backlog) for backlog in seen.undelivered],
     }
     show(args, "duly.status.v1", facts, "needs", needs, lambda: _in_words(seen, args))
     return codes.DONE
@@ -95,6 +97,17 @@ def _asked_as_json(asked: Asked) -> dict[str, Json]:
     return {"id": mine.id, "job": asked.job, "scope": asked.scope, "range": mine.asked, "state": mine.state}
 
 
+def _backlog_as_json(backlog: Backlog) -> dict[str, Json]:
+    return {
+        "destination": backlog.destination,
+        "messages": backlog.messages,
+        "oldest": iso(backlog.oldest),
+        "next_due": iso(backlog.next_due),
+        "unknown": backlog.unknown,
+        "stuck": backlog.stuck,
+    }
+
+
 def _unopened_as_json(unopened: Unopened) -> dict[str, Json]:
     newest, oldest = unopened.windows[0], unopened.windows[-1]
     windows: dict[str, Json] = {
@@ -110,6 +123,7 @@ def _in_words(seen: Status, args: argparse.Namespace) -> str:
     rows += [_unopened_row(unopened, seen.as_of, args) for unopened in seen.unopened]
     rows += [_paused_row(paused, args) for paused in seen.paused]
     rows += [_asked_row(asked, args) for asked in seen.backfills]
+    rows += [_backlog_row(backlog, seen.as_of, args) for backlog in seen.undelivered]
     running = seen.running if args.job else [window for window in seen.running if _is_noted(window)]
     rows += [_row(window, seen.as_of, args) for window in running]
     if args.job:
@@ -185,6 +199,18 @@ def _asked_row(asked: Asked, args: argparse.Namespace) -> list[str | Cell]:
     ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
     step = join(["duly", "backfill", "show", str(mine.id), *ledger])
     return [glyph(word), name, mine.asked, f"backfill {mine.id} is {mine.state}{why}", step]
+
+
+def _backlog_row(backlog: Backlog, now: int, args: argparse.Namespace) -> list[str | Cell]:
+    """What a destination has not got yet."""
+    from shlex import join
+
+    parts = [f"{backlog.messages} to be delivered, the oldest {ago(backlog.oldest, now)}"]
+    parts += [f"{backlog.unknown} outcome unknown"] * bool(backlog.unknown)
+    parts += [f"{backlog.stuck} refused or dead"] * bool(backlog.stuck)
+    ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
+    step = join(["duly", "outbox", "list", "--to", backlog.destination, *ledger])
+    return [glyph(verdict.UNDELIVERED), backlog.destination, "", ", ".join(parts), step]
 
 
 def _skipped_next(unopened: Unopened) -> str:

@@ -1,7 +1,8 @@
 """Check: did the period complete? The answer is an exit code, for monitors that ask nothing else.
 
 `complete` (skipped counts, with a note, unless strict) · `not complete` (failed, unknown, missing, or late whatever it is
-doing) · `cannot tell` (pruned, or never owed) · `not yet` (coming, due, running or retrying, and not late).
+doing) · `cannot tell` (pruned, or never owed) · `not yet` (coming, due, running, retrying or undelivered, and not late; what
+no relay will deliver by itself is not complete).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def answer_of(said: Verdict, *, strict: bool = False) -> int:
             return CANNOT_TELL
         case verdict.UNKNOWN | verdict.FAILED | verdict.MISSING | verdict.LATE:
             return NOT_COMPLETE
-    return NOT_COMPLETE if said.late else NOT_YET
+    return NOT_COMPLETE if said.late or said.stuck else NOT_YET
 
 
 def worst(answers: list[int]) -> int:

@@ -15,6 +15,7 @@ from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.cancel import ASKED
+from duly.ledger.messages import Message
 from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next
 from duly.ledger.records import Run, Version, pause_of, pause_words
 from duly.ledger.register import schedule_of
@@ -233,6 +234,7 @@ def _of_history(told: Explanation, at: Callable[[int], str]) -> list[str]:
             happened.append((row.opened_at, 0, f"{which} opened at {at(row.opened_at)}."))
     happened += [(a.ended.started_at, 1, _of_attempt(told, a, several, at)) for a in told.history.attempts]
     happened += [(t.event.at, 2, _of_event(t, at)) for t in told.history.events]
+    happened += [(m.settled_at or m.noted_at, 3, _of_message(m, at)) for m in told.history.messages]
     return [sentence for _, _, sentence in sorted(happened, key=lambda one: one[:2])]
 
 
@@ -261,11 +263,30 @@ _LATE = {
     None: " It was superseded, and may be alive: what it reports is refused.",
 }
 
+
+def _of_message(message: Message, at: Callable[[int], str]) -> str:
+    where = f"Message {message.name} to {message.destination}"
+    if message.is_settled and message.settled_at is not None:
+        return (
+            f"{where} was {message.state} at {at(message.settled_at)}{f': {message.cause}' if message.cause else ''}."
+        )
+    return f"{where} is {message.state}{f': {message.cause}' if message.cause else ''}."
+
+
 _DID = {
     ASKED: "asked its attempt to stop",
     "unknown": "said that its outcome is unknown",
     "payload_refused": "was refused, with another payload than the first",
     "below_horizon": "was refused, for it lies below the horizon",
+    "message_unknown": "said that the outcome of a message is unknown",
+    "message_resolved": "resolved a message",
+    "message_retried": "retried a message",
+    "message_skipped": "skipped a message",
+    "message_refused": "saw a message refused",
+    "message_dead": "gave a message up",
+    "message_probed": "looked for a message",
+    "message_late_word": "came too late with word of a message",
+    "messages_discarded": "discarded its messages",
 }
 
 
@@ -287,6 +308,12 @@ def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
         case verdict.COMPLETE if row is not None:
             when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""
             return [*_left(told, row), f"So it is complete{when}, and nothing will run it again."]
+        case verdict.UNDELIVERED:
+            then = "a person has to say what becomes of them" if said.stuck else "a relay delivers them"
+            return [
+                *_left(told, row),
+                f"So its effect is there, and its messages are not: {said.note}; {then}, and nothing will run it again.",
+            ]
         case verdict.SKIPPED if row is None and told.skipped is not None:
             who = f"by {told.skipped.by or 'duly'} at {at(told.skipped.at)}"
             return [
@@ -338,12 +365,14 @@ def _hears(told: Explanation) -> str:
     return f"asked to stop, it hears of that with a heartbeat, within {span(beat)}"
 
 
-def _left(told: Explanation, row: Run) -> list[str]:
+def _left(told: Explanation, row: Run | None) -> list[str]:
     """Where the completing attempt left its output, and its result, if it said."""
     return [
         f"Its {text.kind}: {text.body}."
         for text in told.history.texts
-        if (text.revision, text.number) == (row.revision, row.fence) and text.kind in ("output", "result")
+        if row is not None
+        and (text.revision, text.number) == (row.revision, row.fence)
+        and text.kind in ("output", "result")
     ]
 
 

@@ -8,6 +8,7 @@ from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, alive, every, now
 from duly.ledger.cancel import ASKED, Request
 from duly.ledger.events import Event
+from duly.ledger.messages import Message, messages_of
 from duly.ledger.progress import Progress, progress_of
 from duly.ledger.records import LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId
 from duly.records import record
@@ -136,6 +137,7 @@ class History:
     attempts: list[Attempt]
     events: list[Told]
     texts: list[Text]
+    messages: list[Message]
 
     def request_to(self, attempt: Attempt) -> Request | None:
         """Who asked an attempt to stop, if anybody did."""
@@ -183,6 +185,7 @@ async def history(addressed: Addressed) -> History:
         sorted(attempts, key=lambda attempt: (attempt.revision, attempt.ended.number)),
         await every(EVENTS, lambda revision, *rest: Told(revision, Event(*rest)), **of),
         await every(TEXTS, Text, **of),
+        await messages_of(run),
     )
 
 

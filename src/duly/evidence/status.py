@@ -11,8 +11,10 @@ from duly.evidence.verdict import DUE, RUNNING, Window, lines, window_of_row, wi
 from duly.ledger.ask import Statement, every, now, one
 from duly.ledger.backfill import COLUMNS, Backfill
 from duly.ledger.backfill_states import LIVE, ors
+from duly.ledger.message_states import UNSETTLED
+from duly.ledger.messages import Backlog, backlog
 from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next, nothing_due_yet
-from duly.ledger.records import Known, Pause, Run, pause_of
+from duly.ledger.records import LEASES, RUN_COLUMNS, Known, Pause, Run, pause_of
 from duly.ledger.spells import spell_in_force
 from duly.records import record, replace
 from duly.times import DAY
@@ -34,6 +36,22 @@ select count(*)
   join duly_job j on j.id = l.job
  where r.state = 'completed' and r.settled_at > :since
    and (cast(:name as text) is null or j.name = :name) and (cast(:scope as text) is null or l.scope = :scope)
+""",
+)
+
+
+UNDELIVERED_OF_LINE = Statement(
+    "undelivered_of_line",
+    # From the messages that are not settled, which an index holds, to their runs.
+    f"""
+select {RUN_COLUMNS}
+  from (select distinct m.series, m.nominal, m.revision
+          from duly_message m
+         where {ors("m.state", UNSETTLED)}) m
+  join duly_series s on s.id = m.series
+  join duly_run r on r.series = m.series and r.nominal = m.nominal and r.revision = m.revision
+  {LEASES}
+ where s.line = :line
 """,
 )
 
@@ -97,6 +115,7 @@ class Status:
     completed: int
     paused: list[Paused]
     backfills: list[Asked]
+    undelivered: list[Backlog]  # of the whole ledger, by destination
 
     @property
     def periods_in_need(self) -> int:
@@ -118,6 +137,7 @@ async def status(name: str | None = None, scope: str | None = None) -> Status:
     for known in await lines(name, scope):
         assert known.line is not None
         rows = await every(UNSETTLED_OF_LINE, Run, line=known.line.id)
+        rows += await every(UNDELIVERED_OF_LINE, Run, line=known.line.id)
         seen += [await window_of_row(known, row, instant) for row in rows]
         asleep = await never_opened(known, instant)
         late = [window for window in asleep.windows if window.verdict.unattended]
@@ -140,6 +160,7 @@ async def status(name: str | None = None, scope: str | None = None) -> Status:
         completed or 0,
         paused,
         await every(LIVE_BACKFILLS, lambda *row: Asked(Backfill(*row[:-2]), *row[-2:]), name=name, scope=scope),
+        await backlog() if name is None else [],
     )
 
 

@@ -16,6 +16,7 @@ from duly.ledger.backfill import LIVE_BETWEEN, Backfill, is_left, look_at
 from duly.ledger.bounds import is_before_start, is_passed_over
 from duly.ledger.cancel import Request, request_of
 from duly.ledger.contracts import CANCELLED
+from duly.ledger.messages import Tally, tally, undelivered_between
 from duly.ledger.policy import grace_of
 from duly.ledger.progress import progress_of
 from duly.ledger.records import (
@@ -53,13 +54,16 @@ RETRYING = "retrying"  # failed, and taken again by policy
 DUE = "due"  # not begun, and not late
 LATE = "late"  # opened, never begun, and late
 MISSING = "missing"  # never opened, and late
+UNDELIVERED = "undelivered"  # completed, and not all of its messages are delivered
 COMING = "coming"
 NOT_OWED = "not owed"
 PRUNED = "pruned"
 
 _HELD_BACK = (DUE, LATE, MISSING, RETRYING)
 
-WORDS = (COMPLETE, SKIPPED, RUNNING, UNKNOWN, FAILED, RETRYING, DUE, LATE, MISSING, COMING, NOT_OWED, PRUNED)
+WORDS = (
+    *(COMPLETE, SKIPPED, RUNNING, UNKNOWN, FAILED, RETRYING, UNDELIVERED, DUE, LATE, MISSING, COMING, NOT_OWED, PRUNED),
+)
 
 AFTER_END = "after this line ended"
 UNDECLARED = "its scope is no longer declared"
@@ -105,7 +109,8 @@ select from_nominal, to_nominal, reason
 class Verdict:
     """What to say of a window: one of `WORDS`, whether it is late, why in a few words, and the verb that mends it.
 
-    `unattended`: no poke has come to work it for longer than grace, though one could have.
+    `unattended`: no poke has come to work it for longer than grace, though one could have. `stuck`: no relay will deliver one
+    of its messages by itself.
     """
 
     word: str
@@ -113,11 +118,12 @@ class Verdict:
     note: str = ""
     verb: str = ""
     unattended: bool = False
+    stuck: bool = False
 
     @property
     def needs_a_person(self) -> bool:
         """Whether somebody should look: nothing that duly does by itself at the next poke makes it right in time."""
-        return self.word in (UNKNOWN, FAILED) or self.unattended
+        return self.word in (UNKNOWN, FAILED) or self.unattended or self.stuck
 
 
 @record
@@ -233,6 +239,18 @@ def judge_absent(known: Known, occurrence: Occurrence, skipped: str | None, inst
     return Verdict(MISSING, late=True, note=never, verb="explain", unattended=True)
 
 
+def with_messages(verdict: Verdict, job: Job, row: Run, messages: Tally, instant: int) -> Verdict:
+    """The verdict of a run that completed, by how its messages stand: it is complete when all of them are delivered. Pure."""
+    if messages.is_settled:
+        few = f"{messages.skipped} of {messages.total} messages skipped" if messages.skipped else ""
+        return replace(verdict, note="; ".join(filter(None, (verdict.note, few))))
+    bounds = None if row.window_start is None or row.window_end is None else (row.window_start, row.window_end)
+    late = row.due is not None and instant - row.due > grace_of(job, bounds)
+    stuck = messages.unknown + messages.stuck > 0
+    note = f"completed, {messages.words}"
+    return Verdict(UNDELIVERED, late, note, "outbox show" if stuck or late else "", stuck=stuck)
+
+
 def under_pause(verdict: Verdict, known: Known, instant: int) -> Verdict:
     """The verdict where a pause may hold the window back: it is as late, but who paused the job need not be told. Pure."""
     paused = pause_of(known, instant)
@@ -271,10 +289,14 @@ async def line_zone(name: str) -> str:
     return "UTC" if version is None else version.zone
 
 
-async def window_of_row(known: Known, row: Run, instant: int, occurrence: Occurrence | None = None) -> Window:
-    """The window of a run that has a row, judged."""
+async def window_of_row(
+    known: Known, row: Run, instant: int, occurrence: Occurrence | None = None, *, has_messages: bool = True
+) -> Window:
+    """The window of a run that has a row, judged. `has_messages`: it may have some; else they need not be asked for."""
     holder_gone = row.state == states.RUNNING and await gone(row)
     verdict = judge_row(known.job, row, instant, holder_gone=holder_gone, request=await request_of(row))
+    if row.state == states.COMPLETED and has_messages:
+        verdict = with_messages(verdict, known.job, row, await tally(row.id), instant)
     number = row.backfill if row.state in states.UNSETTLED else None
     verdict = under_backfill(under_pause(verdict, known, instant), number)
     progress = await progress_of(row) if row.state in (states.RUNNING, states.FAILED, states.UNKNOWN) else None
@@ -293,13 +315,15 @@ async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) 
     # Of several revisions the last one read is the newest.
     rows = {row.nominal: row for row in await every(RUNS_BETWEEN, Run, series=series.id, **bounds)}
     ranges = await every(RANGES_WITH_REASON, lambda *cells: cells, series=series.id, **bounds)
+    undelivered = await undelivered_between(series.id, **bounds)
     asked_for = await _asked_for(known, occurrences)
     windows = []
     for occurrence in occurrences:
         row = rows.get(occurrence.nominal)
         number = asked_for.get(occurrence.nominal)
         if row is not None:
-            window = await window_of_row(known, row, instant, occurrence)
+            waits = (row.nominal, row.revision) in undelivered
+            window = await window_of_row(known, row, instant, occurrence, has_messages=waits)
             if window.backfill is None:
                 window = replace(window, verdict=under_backfill(window.verdict, number), backfill=number)
             windows.append(window)

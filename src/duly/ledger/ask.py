@@ -13,7 +13,14 @@ from duly.ledger import states
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
-    from typing import Any, TypeAlias, TypeVar
+    from typing import Any, Protocol, TypeAlias, TypeVar
+
+    class Table(Protocol):
+        """A table of states: `states` of the runs, or another like it."""
+
+        def sources(self, event: str) -> tuple[str, ...]: ...
+
+        def target(self, event: str) -> str: ...
 
     T = TypeVar("T")
     Value: TypeAlias = int | str | bytes | None
@@ -25,10 +32,11 @@ class Statement:
 
     `{now}` is the database's clock in microseconds; `{or_rollback}` makes a failure end the transaction where that is
     not the rule anyway; `{share}` holds the series against a prune, `{alone}` against everything; `{lock}` a row against
-    every other writer, `{still}` against those that would change it. `{unsettled}` says of the run r that it is unsettled.
-    `{absent}` is a condition that the run has no row: so that where locks are taken a duplicate takes none. With an
-    `event`, `{from}` and `{to}` are the states before and after it, from the table. `refuses` is the error that a violated
-    constraint in this statement means. One that `only_locks` is not sent where one writer works at a time.
+    every other writer, `{still}` against those that would change it, `{free}` leaves out rows that another writer has.
+    `{unsettled}` says of the run r that it is unsettled. `{absent}` is a condition that the run has no row: so that where
+    locks are taken a duplicate takes none. With an `event`, `{from}` and `{to}` are the states before and after it, from the
+    table `of` the runs, or another. `refuses` is the error that a violated constraint in this statement means. One that
+    `only_locks` is not sent where one writer works at a time.
     """
 
     __slots__ = ("name", "only_locks", "refuses", "sql")
@@ -39,11 +47,12 @@ class Statement:
         sql: str,
         *,
         event: str | None = None,
+        of: Table = states,
         refuses: type[Refused] | None = None,
         only_locks: bool = False,
     ) -> None:
         if event is not None:
-            sql = sql.replace("{from}", _listed(states.sources(event))).replace("{to}", f"'{states.target(event)}'")
+            sql = sql.replace("{from}", _listed(of.sources(event))).replace("{to}", f"'{of.target(event)}'")
         self.name = name
         sql = sql.replace("{unsettled}", _ORS)
         self.sql = sql.replace("{settled}", _listed(states.SETTLED))

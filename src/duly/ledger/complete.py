@@ -16,6 +16,12 @@ from duly.ledger.records import Claim, RunId
 from duly.ledger.take import CANCEL_IS_ASKED, claim_parameters, look, run_parameters
 from duly.records import record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from duly.ledger.send import Letter
+
 COMPLETE_IF_HELD = Statement(
     "complete_if_held",
     """
@@ -132,17 +138,22 @@ async def has_completed(claim: Claim) -> bool:
 
 @record
 class Left:
-    """What an attempt leaves with its completion: where its output is, and its result as JSON."""
+    """What an attempt leaves with its completion: where its output is, its result as JSON, and its messages, each with its
+    idempotency key.
+    """
 
     output: str | None = None
     result: str | None = None
+    letters: Sequence[tuple[Letter, str]] = ()
 
 
 NOTHING = Left()
 
 
 async def complete_or_raise(claim: Claim, left: Left = NOTHING) -> None:
-    """Settle the run as completed, in the transaction that carries its effect. Raises `ClaimLost`, which ends it."""
+    """Settle the run as completed, in the transaction that carries its effect, with what it leaves. Raises `ClaimLost`, which
+    ends it.
+    """
     await do(COMPLETE_IF_HELD, **claim_parameters(claim))
     await record_end_or_raise(claim, states.COMPLETED, "completed")
     await keep_left(claim, left)
@@ -153,6 +164,10 @@ async def keep_left(claim: Claim, left: Left) -> None:
     for kind, body in (("output", left.output), ("result", left.result)):
         if body is not None:
             await keep_text(claim.run, claim.number, kind, body)
+    if left.letters:
+        from duly.ledger.send import send_noted  # most runs have none
+
+        await send_noted(claim.run, left.letters)
 
 
 async def fail_or_raise(claim: Claim, ending: Ending, *, retry_in: int | None, error: str) -> int | None:

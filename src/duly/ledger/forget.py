@@ -24,11 +24,16 @@ if TYPE_CHECKING:
 
 OLDEST_KEPT = Statement(
     "oldest_kept",
+    # A run is settled when its messages are: one that is to be delivered yet, or was a moment ago, keeps it.
     """
 select min(nominal)
   from duly_run r
  where series = :series and nominal >= :horizon and nominal < :beyond
-   and ({unsettled} or settled_at is null or settled_at > :settled_by)
+   and ({unsettled} or settled_at is null or settled_at > :settled_by
+        or exists (select 1
+                     from duly_message m
+                    where m.series = r.series and m.nominal = r.nominal and m.revision = r.revision
+                      and (m.settled_at is null or m.settled_at > :settled_by)))
 """,
 )
 
@@ -90,7 +95,10 @@ _BELOW = """
 """
 FORGET_THEIRS = tuple(
     Statement(f"forget_{name}", f"delete from duly_{name}" + _BELOW.replace("{table}", f"duly_{name}"))
-    for name in ("attempt", "text", "renewal", "progress", "output", "event", "backfill_run")
+    for name in (
+        *("attempt", "text", "renewal", "progress", "output", "event", "backfill_run"),
+        *("message", "message_body", "message_attempt"),
+    )
 )
 
 FORGET_RANGES = Statement("forget_ranges", "delete from duly_skipped where series = :series and to_nominal <= :horizon")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from duly.errors import BelowHorizon, NotAllowed
 from duly.ledger import states
-from duly.ledger.ask import Statement, alive, count, now
+from duly.ledger.ask import Statement, alive, count, now, one
 from duly.ledger.bounds import chained, passed_over
 from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.take import hold_line, look, look_newest, retired, run_parameters, seen_of, skipped_by_range
+from duly.ledger.take import HOLD_RUN, hold_line, look, look_newest, retired, run_parameters, seen_of, skipped_by_range
 from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, open_window
 from duly.records import record
 
@@ -233,8 +233,13 @@ async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: 
 
 
 async def reopen(run: RunId, word: Word) -> Run:
-    """Deliberately do a completed run again, as its next revision, under a key of its own."""
+    """Deliberately do a completed run again, as its next revision, under a key of its own; its messages come first."""
+    await one(HOLD_RUN, str, **run_parameters(run))
     seen = await look_newest(run.series, run.nominal)
+    if seen is not None and seen.id == run and seen.state == states.COMPLETED:
+        from duly.ledger.messages import refuse_undelivered
+
+        await refuse_undelivered(run, "reopen")
     if (
         seen is None
         or seen.id != run

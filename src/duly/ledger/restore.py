@@ -3,14 +3,16 @@
 A copy of a database, or a replica that takes over late, has forgotten what was committed after some instant T. What a
 transactional job did then is forgotten with its completion, and is done again. What left the database was not undone: a run
 of another contract that is owed since may have been done, and nobody here can know. So it becomes unknown, and is not taken
-again until somebody says what happened; its number rises beyond all that were given out in the time that is lost (I3).
+again until somebody says what happened; its number rises beyond all that were given out in the time that is lost (I3). So does
+a message that was to be sent: it is sent again only while its receiver remembers the key, from that instant on.
 """
 
 from __future__ import annotations
 
 from duly.errors import Misuse
-from duly.ledger import contracts, states
+from duly.ledger import contracts, message_states, states
 from duly.ledger.ask import Statement, count, every, now
+from duly.ledger.backfill_states import ors
 from duly.ledger.contracts import Terms
 from duly.ledger.events import tell
 from duly.ledger.open import open_all_owed
@@ -57,6 +59,21 @@ update duly_run
     event="restore",
 )
 
+DOUBT_MESSAGES = Statement(
+    "doubt_messages",
+    # They may have been sent in the time that is lost: by attempts that nobody knows any more, up to a number that none had.
+    f"""
+update duly_message
+   set state = {{to}}, cause = :cause, lease_until = null, due_at = case when due_at is null then null else {{now}} end,
+       doubted_at = {{now}}, first_sent_at = coalesce(first_sent_at, cast(:at as bigint)),
+       fence = case when state = 'sending' then fence else fence + :lost end,
+       doubt_number = coalesce(doubt_number, case when state = 'sending' then fence else fence + :lost end)
+ where state in {{from}} and {ors("state", message_states.UNSETTLED)}
+""",
+    event="restore",
+    of=message_states,
+)
+
 NEXT_EPOCH = Statement(
     "next_epoch",
     "update duly_meta set value = cast(cast(value as bigint) + 1 as text) where name = 'epoch'",
@@ -76,6 +93,12 @@ async def doubt_since(at: int, word: Word) -> list[Run]:
         known = await find(name, scope)
         assert known is not None
         doubted += await _doubt_line(known, at, instant, word)
+    cause = f"the ledger forgot what happened after {instant_text(at)}"
+    messages = await count(DOUBT_MESSAGES, at=at, cause=cause, lost=NUMBERS_LOST)
+    if messages:
+        await tell(
+            "messages_doubted", by=word.by, reason=word.reason, detail=f"{messages} messages are in doubt; {cause}"
+        )
     await count(NEXT_EPOCH)
     detail = f"whole up to {instant_text(at)}; {len(doubted)} runs are in doubt"
     await tell("restored", by=word.by, reason=word.reason, detail=detail)

@@ -61,10 +61,10 @@ def allowed(event: str, before: str) -> bool:
     return before in TRANSITIONS[event]
 
 
-def picture() -> str:
-    """The table as a Mermaid state diagram."""
+def picture(table: dict[str, dict[str, str]] = TRANSITIONS) -> str:
+    """The table, or another like it, as a Mermaid state diagram."""
     lines = ["stateDiagram-v2"]
-    for event, moves in TRANSITIONS.items():
+    for event, moves in table.items():
         word = event.replace("_", " ")
         for before, after in moves.items():
             start = "[*]" if before == ABSENT else before
@@ -75,7 +75,9 @@ def picture() -> str:
 
 def page() -> str:
     """The page of documentation on states: `python -m duly.ledger.states > docs/states.md`."""
-    return f"""# The states of a run
+    from duly.ledger import message_states
+
+    return f"""# The states of a run, and of a message
 
 Made from the one table of transitions, `duly/ledger/states.py`, which the SQL and the tests are made from too. Change the
 table, then run `python -m duly.ledger.states > docs/states.md`.
@@ -85,6 +87,15 @@ table, then run `python -m duly.ledger.states > docs/states.md`.
 
 *Settled*: {", ".join(SETTLED)}. Everything else is owed until it is settled. A run that never was opened has no row; it
 is where `[*]` stands.
+
+## The states of a message
+
+Made from `duly/ledger/message_states.py`, in the same way. What each means for who reads it: [the outbox](outbox.md).
+
+```mermaid
+{picture(message_states.TRANSITIONS)}```
+
+*Settled*: {", ".join(message_states.SETTLED)}. A run with messages is complete when all of them are settled.
 """
 
 

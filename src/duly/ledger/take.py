@@ -231,6 +231,17 @@ update duly_run
 )
 
 
+HOLD_RUN = Statement(
+    "hold_run",
+    # Whoever adds a message, settles one, or asks whether all are settled, holds the run first: in the snapshot of a statement
+    # that had to wait for a row, other tables are as they were before.
+    """
+select state
+  from duly_run
+ where series = :series and nominal = :nominal and revision = :revision {lock}
+""",
+)
+
 CANCEL_IS_ASKED = Statement(
     "cancel_is_asked",
     """
@@ -438,6 +449,11 @@ async def _in_the_way(known: Known, run: RunId, due: int | None) -> Busy | None:
         first = await one(OLDEST_UNSETTLED, Run, line=known.line.id)
         if first is not None and first.due is not None and first.due < due and first.id != run:
             return Busy(first.id, first.lease_until or first.retry_at or due, "the run before it is not settled")
+        from duly.ledger.messages import undelivered_before  # few jobs are ordered
+
+        undelivered = await undelivered_before(known.line.id, due)
+        if undelivered is not None:
+            return Busy(undelivered, due, "the messages of the run before it are not delivered")
     return None if known.job.overlap else await _end_or_respect_holder(known, run)
 
 

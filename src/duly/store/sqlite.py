@@ -148,7 +148,7 @@ def render(statement: Statement) -> tuple[str, bool]:
     ready = _rendered.get(statement)
     if ready is None:
         sql = statement.sql.replace("{or_rollback}", "or rollback")
-        for token in ("{share}", "{lock}", "{still}", "{alone}", "{absent}"):  # one writer at a time
+        for token in ("{share}", "{lock}", "{still}", "{alone}", "{free}", "{absent}"):  # one writer at a time
             sql = sql.replace(token, "")
         ready = _rendered[statement] = (sql.replace("{now}", ":now"), "{now}" in sql)
     return ready

@@ -56,20 +56,29 @@ def terms_of(job: Job, claim: Claim) -> Terms:
 
 
 def record_ending(
-    store: Store, job: Job, claim: Claim, ending: Ending, *, error: str, progress: Progress | None = None
+    store: Store,
+    job: Job,
+    claim: Claim,
+    ending: Ending,
+    *,
+    error: str,
+    progress: Progress | None = None,
+    discarded: str = "",
 ) -> int | None:
     """Write down how an attempt ended, other than by completing. Answers in how many microseconds a retry may be taken.
 
-    Raises `ClaimLost` if another attempt took the run over.
+    `discarded` says which messages of it are not sent. Raises `ClaimLost` if another attempt took the run over.
     """
     retry_in = retry_delay(job, claim, counted=ending.counted) if ending.retry else None
-    return store.write(ended(claim, ending, retry_in=retry_in, error=error, progress=progress))
+    return store.write(ended(claim, ending, retry_in=retry_in, error=error, progress=progress, discarded=discarded))
 
 
 async def ended(
-    claim: Claim, ending: Ending, *, retry_in: int | None, error: str, progress: Progress | None
+    claim: Claim, ending: Ending, *, retry_in: int | None, error: str, progress: Progress | None, discarded: str = ""
 ) -> int | None:
     """The operation that writes down how an attempt ended, with how far it came."""
+    if discarded:
+        await tell_discarded(claim, discarded)
     if progress is not None:
         from duly.ledger.progress import report  # commands tell of none
 
@@ -78,6 +87,13 @@ async def ended(
         await doubt_or_raise(claim, ending.cause)
         return None
     return await fail_or_raise(claim, ending, retry_in=retry_in, error=error)
+
+
+async def tell_discarded(claim: Claim, what: str) -> None:
+    """The operation that leaves evidence of messages that are not sent, for their attempt did not complete its run."""
+    from duly.ledger.events import tell
+
+    await tell("messages_discarded", run=claim.run, attempt_id=claim.attempt_id, by=claim.owner, detail=what)
 
 
 def ending_of(job: Job, claim: Claim, cause: str, *, elapsed: int, cancelled: bool) -> Ending:

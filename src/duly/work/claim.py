@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from duly.schedule.keys import RunKey
     from duly.store.borrowed import Lent
     from duly.store.protocol import Store
+    from duly.work.destinations import Destinations
     from duly.work.keeper import LeaseKeeper
 
 
@@ -36,9 +37,19 @@ class Claim:
     """
 
     def __init__(
-        self, store: Store, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
+        self,
+        store: Store,
+        keeper: LeaseKeeper,
+        job: Job,
+        key: RunKey,
+        held: Held,
+        row: Row,
+        pulse: Pulse,
+        destinations: Destinations | None = None,
     ) -> None:
-        self.run: Run[sqlite3.Connection] = Run(store, key, held, row, first_name=job.first_name)
+        self.run: Run[sqlite3.Connection] = Run(
+            store, key, held, row, first_name=job.first_name, destinations=destinations
+        )
         self._store = store
         self._keeper = keeper
         self._job = job
@@ -128,6 +139,7 @@ class Claim:
         else:
             self._store.run_in(tx, operation)
             self._borrowed = tx
+            self.run._completed = True
         return Completed(self.key, self.run.attempt)
 
     def fail(self, cause: str) -> None:

@@ -23,7 +23,16 @@ def inherited(environment: Mapping[str, str], hidden: Collection[str] = ()) -> d
 
     What an exec or a daemon around this one was told of its own run, or by systemd, is none of the command's business.
     """
-    unwanted = {*_HIDDEN, "DULY_OUTCOME_FILE", "DULY_OUTPUT", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", *hidden}
+    unwanted = {
+        *_HIDDEN,
+        "DULY_OUTCOME_FILE",
+        "DULY_OUTPUT",
+        "DULY_OUTBOX",
+        "NOTIFY_SOCKET",
+        "WATCHDOG_PID",
+        "WATCHDOG_USEC",
+        *hidden,
+    }
     return {name: value for name, value in environment.items() if name not in unwanted}
 
 

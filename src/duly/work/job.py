@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from duly.ledger.remembered import Recalled
     from duly.ledger.roster import Scope
     from duly.store.protocol import Store
+    from duly.work.destinations import Destinations
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
 
@@ -79,6 +80,7 @@ class Job(Generic[Tx]):
         *,
         inline: bool,
         group: int,
+        destinations: Destinations | None = None,
     ) -> None:
         self.name = declared.job
         self.function = function
@@ -92,6 +94,7 @@ class Job(Generic[Tx]):
         self._inline = inline
         self._group = group
         self._alone = 0  # so many runs are worked one by one: their group could not be committed
+        self._destinations = destinations
         self._memory = Memory()
 
     def __repr__(self) -> str:
@@ -277,7 +280,8 @@ class Job(Generic[Tx]):
         for key, claim, row in members(group, new_attempt_id, passing(self._store)):
             if worked:
                 worked[-1]._leave()
-            run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+            within = claiming.transaction
+            run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
             try:
                 refuse_unfinished(self.function(run))
             except BaseException as e:
@@ -403,7 +407,8 @@ class Job(Generic[Tx]):
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
         pid = os.getpid()
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+        within = claiming.transaction
+        run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
         if not self._inline:
             self._keeper.keep(claim, run._supersede, run._cancel, run._progress_now)
         try:

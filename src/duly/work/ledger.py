@@ -24,6 +24,7 @@ from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse, raise_if_refused
 from duly.work.claim import Claim
 from duly.work.declared import declaration_of, wanted
+from duly.work.destinations import Destinations
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import Job, wait_micros
 from duly.work.keeper import LeaseKeeper
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from duly.ledger.named import Named
     from duly.ledger.roster import Scope
+    from duly.outbox.destinations import Destination
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.borrowed import Lent
@@ -54,6 +56,7 @@ class Ledger(Generic[Tx]):
         self._store = store
         self._keeper = LeaseKeeper(store)
         self._memory = Memory()
+        self._destinations = Destinations()
         self._jobs: dict[str, Job[Tx]] = {}
 
     def __repr__(self) -> str:
@@ -122,7 +125,16 @@ class Ledger(Generic[Tx]):
                 raise Misuse(
                     f"{name}: the function of a job is called and is done when it returns; it cannot be async or yield"
                 )
-            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline, group=group)
+            job = Job[Tx](
+                self._store,
+                self._keeper,
+                declared,
+                function,
+                closed,
+                inline=inline,
+                group=group,
+                destinations=self._destinations,
+            )
             self._jobs[name] = job
             return job
 
@@ -176,7 +188,9 @@ class Ledger(Generic[Tx]):
             if not isinstance(answer, Held):
                 return told(named.key, answer)
             assert named.row is not None
-            claim = Claim(self._store, self._keeper, named.known.job, named.key, answer, named.row, pulse)
+            claim = Claim(
+                self._store, self._keeper, named.known.job, named.key, answer, named.row, pulse, self._destinations
+            )
             return claim
         finally:
             if claim is None:
@@ -198,6 +212,54 @@ class Ledger(Generic[Tx]):
         Raises `NotComplete`, and `UnknownJob`, `UnknownScope` or `WindowInvalid` for what names no run.
         """
         return parsed(self._store.read(result_of(job, scope, str(window))))
+
+    def destination(self, name: str, make: Callable[[], Destination] | None = None, /, **settings: object) -> None:
+        """Declare where messages may go: `ledger.destination("billing", kind="http", url="https://…", concurrency=4)`.
+
+        The settings are those of `[destinations.NAME]` in duly.toml; what stands there need not be said here. `make` makes a
+        destination of one's own, an object for each thread, with the methods of `duly.outbox.destinations.Destination`. A name
+        alone may be sent to, and whoever delivers knows where it is. Raises `Misuse`.
+        """
+        self._destinations.declare(name, settings, make)
+
+    def send(
+        self,
+        tx: Lent,
+        key: str,
+        destination: str,
+        body: Json | bytes,
+        *,
+        name: str | None = None,
+        content_type: str | None = None,
+    ) -> bool:
+        """Send a message of a run that this transaction of the caller's has completed, by `duly.once` or `claim.complete(tx)`.
+
+        A row of that transaction: it leaves if that commits. As `Run.send`; False: that very message was there already. Raises
+        `NotAllowed` for a run that is not completed, `PayloadConflict`, `UnknownDestination`, `BelowHorizon`, `NoTransaction`,
+        `WrongLedger`.
+        """
+        from duly.ledger.send import send_in
+        from duly.work.letters import key_of_message, letter_of
+
+        letter = letter_of(destination, body, name=name, content_type=content_type)
+        self._destinations.check(destination)
+        return self._store.run_in(tx, send_in(parse_key(key), letter, owner(), key_of_message))
+
+    def deliver(self) -> bool:
+        """Deliver what is due now, to the destinations that are declared here or in duly.toml; True when no message is left.
+
+        What a daemon does all the time. Some messages may have to wait: for their next try, or for a person.
+        """
+        from duly.ledger.messages import backlog
+        from duly.work.relay import relay_of
+
+        relay_of(self._store, self._destinations.routes()).deliver()
+        return not self._store.read(backlog())
+
+    @property
+    def destinations(self) -> Destinations:
+        """What is declared here: for a daemon that delivers to it."""
+        return self._destinations
 
     def close(self) -> None:
         """Close this thread's connections."""

@@ -6,6 +6,7 @@ the contract's word (`ledger.contracts`); here it is written down, and told as a
 
 from __future__ import annotations
 
+import os
 from time import monotonic
 
 from duly.codes import CANNOT_CREATE, CONFIGURATION, TAKEN_OVER, TIMED_OUT, UNKNOWN
@@ -28,7 +29,7 @@ from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, NotDue
 from duly.ledger.register import schedule_of
 from duly.ledger.take import ASKED_TO_STOP, LOST, beat, look
-from duly.records import record
+from duly.records import record, replace
 from duly.times import MINUTE, duration_text
 from duly.work.attempt import (
     AT_MOST_IN_VAIN,
@@ -45,12 +46,13 @@ from duly.work.waiting import wait_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias, TypeVar
 
     from duly.ledger.ask import Operation
     from duly.ledger.records import Claimer, Job, Pause, Run, RunId
     from duly.ledger.register import Declaration
+    from duly.ledger.send import Letter
     from duly.schedule.keys import RunKey
     from duly.store.protocol import Store
     from duly.work.child import Ears
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 EARLY = MINUTE  # a poke this much before a due time is taken for it: clocks differ
 STOPPED = 128 + 15  # as a shell says of SIGTERM: a command that was told to stop, and ended with 0
+_LOOK_AT_BYTES = 1 << 25  # of messages that are counted, to say how many are not sent
 RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is looked at again
 
 
@@ -89,6 +92,7 @@ class Report:
     cause: str
     took: int
     retry_in: int | None = None
+    sent: int = 0  # messages that were committed with its completion
 
 
 @record
@@ -367,15 +371,18 @@ class Poke:
         environment = briefing.environment(self._order.environment)
         if place is not None:
             environment["DULY_OUTPUT"] = place.temporary
+        mail = Mail(work.claim.attempt_id)
+        environment["DULY_OUTBOX"] = mail.path
+        report = None
+        child = None
         try:
             child, lost = self._run(work, argv, environment)
+            report = self._judge(work, child, lost=lost, place=place, mail=mail)
         except CannotExecute as e:
             self._release(work, f"cannot execute: {e}")
             return self._report(work, e.code, states.OPEN, str(e))
-        report = None
-        try:
-            report = self._judge(work, child, lost=lost, place=place)
         finally:
+            mail.close()
             # What a command has finished is kept while nobody could write down that it did.
             unsettled = report is not None and report.state == states.UNKNOWN and child == Ended(0, 0, "")
             if place is not None and not unsettled:
@@ -401,20 +408,31 @@ class Poke:
 
     # -- what its end means --------------------------------------------------------------------------------------------
 
-    def _judge(self, work: Work, ended: Ended, *, lost: bool, place: Place | None) -> Report:
+    def _judge(self, work: Work, ended: Ended, *, lost: bool, place: Place | None, mail: Mail) -> Report:
         """Write down what the child's end means. A command may have completed its run itself, whatever it did then."""
         try:
-            return self._judged(work, ended, lost=lost, place=place)
+            return self._judged(work, ended, lost=lost, place=place, mail=mail)
         except ClaimLost:
-            if not self._store.read(has_completed(work.claim)):
+            completed = self._store.read(has_completed(work.claim))
+            self._discard(work, mail, "completed without them" if completed else "another attempt took the run over")
+            if not completed:
                 raise
         code = 128 + ended.signal if ended.signal else ended.code
         if ended.why and ended.why != contracts.CANCELLED:
             code = TIMED_OUT
         then = f", which then ended with {code}" if code else ""
-        return self._report(work, code, states.COMPLETED, f"completed by the command{then}")
+        return self._completed_itself(work, mail, code, f"completed by the command{then}")
 
-    def _judged(self, work: Work, ended: Ended, *, lost: bool, place: Place | None) -> Report:
+    def _completed_itself(self, work: Work, mail: Mail, code: int, cause: str) -> Report:
+        """The command has committed the completion: what it left in its outbox cannot be committed with that any more."""
+        if (many := mail.count()) and not code:
+            code, cause = (
+                CONFIGURATION,
+                f"{cause}, and {many} messages with it were not sent: it completed without them",
+            )
+        return self._report(work, code, states.COMPLETED, cause)
+
+    def _judged(self, work: Work, ended: Ended, *, lost: bool, place: Place | None, mail: Mail) -> Report:
         if lost:
             raise ClaimLost
         terms = terms_of(work.job, work.claim)
@@ -423,48 +441,72 @@ class Poke:
         if ended.why == contracts.CANCELLED:
             how = f"signal {ended.signal}" if ended.signal else f"exit {code}"
             ending = contracts.after_cancel(terms, elapsed=elapsed, code=code)
-            return self._end(work, ending, code or STOPPED, error=how)
+            return self._end(work, ending, code or STOPPED, error=how, mail=mail)
         if ended.why:
             ending = contracts.after_vanishing(terms, elapsed=elapsed, cause=ended.why)
-            return self._end(work, ending, TIMED_OUT)
+            return self._end(work, ending, TIMED_OUT, mail=mail)
         if code == 0:
-            return self._succeed(work, terms, place)
+            return self._succeed(work, terms, place, mail)
         ending = contracts.after_exit(terms, code, elapsed=elapsed, failures=work.claim.failures)
-        return self._end(work, ending, code)
+        return self._end(work, ending, code, mail=mail)
 
-    def _succeed(self, work: Work, terms: contracts.Terms, place: Place | None) -> Report:
+    def _succeed(self, work: Work, terms: contracts.Terms, place: Place | None, mail: Mail) -> Report:
         """The child ended with 0. A transactional one must have completed its run itself."""
         if terms.contract == contracts.TRANSACTIONAL:
             if self._store.read(has_completed(work.claim)):
-                return self._report(work, 0, states.COMPLETED, "completed by the command")
-            return self._end(work, contracts.after_exit_0(terms), CONFIGURATION)
+                self._discard(work, mail, "completed without them")
+                return self._completed_itself(work, mail, 0, "completed by the command")
+            return self._end(work, contracts.after_exit_0(terms), CONFIGURATION, mail=mail)
+        letters: Sequence[tuple[Letter, str]] = ()
+        if mail.has_come():
+            from duly.work.mail import MailRefused, letters_in  # of most commands there is none
+
+            try:
+                letters = letters_in(mail, self._store.namespace, work.key, work.job.first_name)
+            except MailRefused as e:
+                return self._end(work, Ending(states.FAILED, f"its outbox: {e}"), CONFIGURATION, mail=mail)
         if place is None:
-            return self._complete(work, cause="exit 0", output=None)
+            return self._complete(work, cause="exit 0", output=None, letters=letters)
         try:
             self._settle(lambda: place.publish(self._store, work.claim))
         except OutputRefused as e:
-            return self._end(work, Ending(states.FAILED, str(e)), CANNOT_CREATE)
+            return self._end(work, Ending(states.FAILED, str(e)), CANNOT_CREATE, mail=mail)
         except (Conflict, LedgerUnavailable) as e:
             why = f"it ended well, but its output could not be put on record ({e}); it is kept as {place.temporary}"
             return self._report(work, UNKNOWN, states.UNKNOWN, why)
-        return self._complete(work, cause="exit 0", output=place.final)
+        return self._complete(work, cause="exit 0", output=place.final, letters=letters)
 
-    def _complete(self, work: Work, *, cause: str, output: str | None) -> Report:
+    def _complete(
+        self, work: Work, *, cause: str, output: str | None, letters: Sequence[tuple[Letter, str]] = ()
+    ) -> Report:
         try:
-            self._settle(lambda: self._store.write(complete_or_raise(work.claim, Left(output))))
+            self._settle(lambda: self._store.write(complete_or_raise(work.claim, Left(output, letters=letters))))
         except (Conflict, LedgerUnavailable) as e:
+            unsent = f", and its {len(letters)} messages are not sent" if letters else ""
             return self._report(
-                work, UNKNOWN, states.UNKNOWN, f"it ended well, but that could not be written down: {e}"
+                work, UNKNOWN, states.UNKNOWN, f"it ended well, but that could not be written down{unsent}: {e}"
             )
-        return self._report(work, 0, states.COMPLETED, cause)
+        return replace(self._report(work, 0, states.COMPLETED, cause), sent=len(letters))
 
-    def _end(self, work: Work, ending: Ending, code: int, *, error: str = "") -> Report:
+    def _discard(self, work: Work, mail: Mail, why: str) -> None:
+        """Leave evidence of messages that are not sent."""
+        if many := mail.count():
+            from duly.work.attempt import tell_discarded
+
+            what = f"{many} messages of attempt {work.claim.number}: {why}"
+            self._settle(lambda: self._store.write(tell_discarded(work.claim, what)))
+
+    def _end(self, work: Work, ending: Ending, code: int, *, error: str = "", mail: Mail) -> Report:
         """Write down an end other than completion. An unknown outcome has a code of its own."""
         error = error or ending.cause
         code = UNKNOWN if ending.state == states.UNKNOWN else code
         retry_in = None
+        many = mail.count()
+        discarded = f"{many} messages of attempt {work.claim.number}: {ending.cause}" if many else ""
         try:
-            retry_in = self._settle(lambda: record_ending(self._store, work.job, work.claim, ending, error=error))
+            retry_in = self._settle(
+                lambda: record_ending(self._store, work.job, work.claim, ending, error=error, discarded=discarded)
+            )
         except ClaimLost:
             if not self._has_ended(work, ending.outcome, error):
                 raise
@@ -515,6 +557,45 @@ def _deadline(job: Job, claim: Claim, next_due: int | None) -> int | None:
     if job.timeout is not None:
         return claim.started_at + job.timeout
     return next_due if next_due is not None and next_due > claim.started_at else None
+
+
+class Mail:
+    """What a command may add messages to: `$DULY_OUTBOX`, a line of JSON for each.
+
+    It lies in memory, under a path of this process that its children, and theirs, may open: nothing of it is left when this
+    process is killed, and no other user can read it. Where a system has no such thing it is a file that only this user may
+    read.
+    """
+
+    __slots__ = ("_descriptor", "_file", "path")
+
+    def __init__(self, attempt_id: bytes) -> None:
+        self._file = ""
+        try:
+            self._descriptor = os.memfd_create("duly-outbox")
+            self.path = f"/proc/{os.getpid()}/fd/{self._descriptor}"
+        except (AttributeError, OSError):
+            self.path = self._file = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"duly-outbox-{attempt_id.hex()}")  # noqa: S108  made here, and nobody can know its name
+            self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def has_come(self) -> bool:
+        """Whether the command wrote anything."""
+        return self._descriptor >= 0 and os.fstat(self._descriptor).st_size > 0
+
+    def read(self, most: int) -> bytes:
+        """What it wrote, so many bytes at most."""
+        return os.pread(self._descriptor, most, 0) if self.has_come() else b""
+
+    def count(self) -> int:
+        """How many lines there are, as far as anybody cares."""
+        return len(self.read(_LOOK_AT_BYTES).splitlines()) if self.has_come() else 0
+
+    def close(self) -> None:
+        """Let it go, with all that is in it."""
+        os.close(self._descriptor)
+        self._descriptor = -1
+        if self._file:
+            os.unlink(self._file)
 
 
 class _Heart:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from duly.ledger.ask import Operation
     from duly.store.protocol import Owned, Store
+    from duly.work.destinations import Destinations
+    from duly.work.letters import Letters
     from duly.work.payload import Json
 
 Tx = TypeVar("Tx")
@@ -49,7 +51,14 @@ class RunFacts:
     """What an attempt knows of its run, whichever way it is called. Most functions ask for little of it."""
 
     def __init__(
-        self, namespace: str, key: RunKey, claim: Claim, row: Row, timeout: int | None, first_name: str
+        self,
+        namespace: str,
+        key: RunKey,
+        claim: Claim,
+        row: Row,
+        timeout: int | None,
+        first_name: str,
+        destinations: Destinations | None,
     ) -> None:
         self._namespace = namespace
         self._first_name = first_name
@@ -62,6 +71,9 @@ class RunFacts:
         self._progress: Progress | None = None
         self._output: str | None = None
         self._result: str | None = None
+        self._destinations = destinations
+        self._letters: Letters | None = None
+        self._completed = False
         self.attempt: int = claim.number
 
     @cached_property
@@ -185,9 +197,39 @@ class RunFacts:
             raise Misuse(f"result: at most {LONGEST_RESULT} characters of JSON are kept, and these are {len(text)}")
         self._result = None if value is None else text
 
+    def send(
+        self, destination: str, body: Json | bytes, *, name: str | None = None, content_type: str | None = None
+    ) -> None:
+        """Send a message to another system if, and only if, this run completes.
+
+        Noted now, written with the completion in its transaction, delivered after it by a relay: `duly daemon`, `duly outbox
+        deliver` or `ledger.deliver()`. Messages of a run go one after the other, in the order in which they were noted. `name`
+        tells them apart, and is the destination's if it is left out; the receiver knows a message by a key that is made of
+        it, the same for every attempt. Text and bytes go as they are, anything else as JSON. The same again is a no-op. A
+        savepoint that is rolled back takes no message with it. Raises `PayloadConflict` for another body under a name,
+        `UnknownDestination`, `TransactionOwned` after the completion, and `Misuse`.
+        """
+        if self._completed:
+            raise TransactionOwned("this run is over: a message is sent with its completion, and not after it")
+        from duly.work.letters import Letters, letter_of
+
+        letter = letter_of(destination, body, name=name, content_type=content_type)
+        if self._destinations is None:
+            from duly.work.destinations import Destinations
+
+            self._destinations = Destinations()
+        self._destinations.check(destination)
+        if self._letters is None:
+            self._letters = Letters(self._key_of_message)
+        self._letters.note(letter)
+
+    def _key_of_message(self, name: str) -> str:
+        return idempotency_key(self._namespace, self._key, name, first_name=self._first_name)
+
     def _left(self, output: str | None = None) -> Left:
         """What is kept with the completion; `output`, where it was said at the end."""
-        return Left(self._output if output is None else output, self._result)
+        letters = () if self._letters is None else self._letters.keyed()
+        return Left(self._output if output is None else output, self._result, letters)
 
 
 class Run(RunFacts, Generic[Tx]):
@@ -207,8 +249,9 @@ class Run(RunFacts, Generic[Tx]):
         transaction: Owned | None = None,
         timeout: int | None = None,
         first_name: str = "",
+        destinations: Destinations | None = None,
     ) -> None:
-        super().__init__(store.namespace, key, claim, row, timeout, first_name)
+        super().__init__(store.namespace, key, claim, row, timeout, first_name, destinations)
         self._store = store
         self._transaction = transaction
         self._began = time.monotonic()
@@ -242,12 +285,12 @@ class Run(RunFacts, Generic[Tx]):
         transaction = self._transaction
         if transaction is None:
             written = self._told(lambda: self._store.write(operation))
-            self._over = True
+            self._over = self._completed = True
             return written
         if self._over:
             operation.close()
             raise TransactionOwned("this run's transaction has ended, and nothing of it was kept; stop")
-        self._over = True
+        self._over = self._completed = True
         result = self._told(lambda: transaction.complete(operation))
         self._transaction = None
         held = time.monotonic() - self._began
@@ -270,7 +313,8 @@ class Run(RunFacts, Generic[Tx]):
 
     def _leave(self) -> None:
         """Be over, while the transaction goes on for the next run of its group."""
-        self._transaction, self._over = None, True
+        self._transaction = None
+        self._over = self._completed = True
 
     def _abandon(self) -> None:
         """Keep nothing of the run's transaction, if it is still open: the thread's next run has the same connection."""

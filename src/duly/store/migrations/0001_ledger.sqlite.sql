@@ -9,6 +9,8 @@
 --   duly_former_name   names that jobs have given up
 --   duly_progress  how far an attempt says that it is, told beside its lease
 --   duly_backfill  past windows that were asked for       duly_backfill_run   the runs that a backfill opened or took on
+--   duly_message   what leaves for another system         duly_message_body   what it says
+--   duly_message_attempt   one sending that has ended     duly_destination    what senders to one place share
 --
 -- A run's identity is (series, nominal, revision). The nominal is 2 x the civil seconds of what the schedule says, in
 -- the schedule's own wall clock, + 1 for the second pass of a repeated hour. While an attempt is current it lives in
@@ -302,6 +304,80 @@ create table duly_backfill_run (
     primary key (series, nominal, revision)
 ) without rowid;
 
+-- The outbox. A message commits with its run's completion and goes to a system whose transactions are not ours. While an
+-- attempt at it is current it lives in its message's row, as with runs.
+create table duly_message (
+    series         integer not null,
+    nominal        integer not null,
+    revision       integer not null,
+    number         integer not null,          -- its place among the messages of its run: they go in this order
+    name           text    not null,
+    destination    text    not null,          -- declared by whoever delivers; never an address
+    idempotency_key text   not null,          -- what the receiver knows it by, whichever attempt sends it
+    digest         text    not null,          -- SHA-256 of its type and body: the same name has no other body
+    state          text    not null check (state = 'pending' or state = 'sending' or state = 'delivered' or state = 'unknown'
+                                           or state = 'refused' or state = 'dead' or state = 'skipped'),
+    fence          integer not null,          -- the number of the newest attempt; 0: never attempted
+    failures       integer not null,          -- attempts that ended otherwise than by delivering, since a person asked
+    noted_at       integer not null,
+    due_at         integer,                   -- when it may be attempted; null: after the one before it, or a person's word
+    settled_at     integer,
+    cause          text,                      -- why it is what it is, in a few words of ours: never of a body
+    attempt_id     blob,
+    started_at     integer,
+    lease_until    integer,
+    owner          text,
+    first_sent_at  integer,                   -- of the first attempt that may have reached the receiver: it remembers from then
+    doubt_number   integer,                   -- the first attempt of which nobody knows whether it did; null: there is none
+    doubted_at     integer,                   -- when the newest such was doubted: a probe waits for some time after it
+    stored         integer not null,          -- 1: the receiver would repeat its answer, so that sending again tells nothing
+    denials        integer not null,          -- how often in a row a probe said that it did not happen
+    probe_id       blob,                      -- who asks now, and until when nobody else does
+    probe_until    integer,
+    primary key (series, nominal, revision, number),
+    unique (series, nominal, revision, name)
+) without rowid;
+
+create index duly_message_due on duly_message (destination, due_at)
+    where state = 'pending' or state = 'sending' or state = 'unknown' or state = 'refused' or state = 'dead';
+
+create index duly_message_sending on duly_message (destination) where state = 'sending';
+
+create index duly_message_unsettled on duly_message (series, nominal)
+    where state = 'pending' or state = 'sending' or state = 'unknown' or state = 'refused' or state = 'dead';
+
+create table duly_message_body (
+    series       integer not null,
+    nominal      integer not null,
+    revision     integer not null,
+    number       integer not null,
+    content_type text    not null,
+    body         blob    not null,
+    primary key (series, nominal, revision, number)
+);
+
+create table duly_message_attempt (
+    series     integer not null,
+    nominal    integer not null,
+    revision   integer not null,
+    number     integer not null,
+    fence      integer not null,
+    attempt_id blob    not null,
+    started_at integer not null,
+    ended_at   integer not null,
+    outcome    text    not null check (outcome = 'delivered' or outcome = 'not sent' or outcome = 'refused'
+                                       or outcome = 'unknown' or outcome = 'lost'),
+    owner      text    not null,
+    said       text    not null,              -- the evidence of a delivery, the cause of anything else
+    primary key (series, nominal, revision, number, fence)
+) without rowid;
+
+-- Locked by whoever takes messages for it: its rate and its concurrency are for all who send, wherever they are.
+create table duly_destination (
+    name    text    primary key,
+    next_at integer not null                  -- the rate allows the next message then
+) without rowid;
+
 create table duly_event (
     id         integer primary key,
     at         integer not null,
@@ -347,6 +423,23 @@ select j.name as job, l.scope, s.zone, s.grain, a.id as adhoc,
   join duly_line l on l.id = s.line
   join duly_job j on j.id = l.job
   left join duly_adhoc a on a.series = r.series and a.nominal = r.nominal;
+
+-- What is to be seen of messages: no body.
+create view duly_message_readable as
+select j.name as job, l.scope, s.zone, s.grain, a.id as adhoc,
+       case when s.grain <> 'adhoc' then strftime('%Y-%m-%dT%H:%M:%S', m.nominal / 2, 'unixepoch') end as nominal,
+       m.nominal & 1 as second_pass, m.revision, m.number, m.name, m.destination, m.idempotency_key, m.state, m.cause,
+       m.fence as attempts, m.doubt_number is not null as in_doubt,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.noted_at / 1000000.0, 'unixepoch') as noted,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.first_sent_at / 1000000.0, 'unixepoch') as first_sent,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.due_at / 1000000.0, 'unixepoch') as due,
+       strftime('%Y-%m-%dT%H:%M:%fZ', m.settled_at / 1000000.0, 'unixepoch') as settled,
+       m.series, m.nominal as stored_nominal
+  from duly_message m
+  join duly_series s on s.id = m.series
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+  left join duly_adhoc a on a.series = m.series and a.nominal = m.nominal;
 
 -- For jobs in any language: complete the run in the transaction that carries its effect, on the same database.
 --   insert into duly_complete (attempt_id, attempt) values ($DULY_ATTEMPT_ID, $DULY_ATTEMPT)

@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from duly.errors import Conflict, DulyError, LedgerBusy, OutcomeUnknown, RunFailed
-from duly.ledger import states
+from duly.ledger import message_states, states
 from duly.ledger.records import AlreadyCompleted, Claim, NotDue, Run, RunId
 from duly.testing.histories.play import History
 from duly.testing.histories.points import READ_COMMITTED
-from duly.testing.histories.stage import Seen
+from duly.testing.histories.stage import Seen, SeenMessage
 
 Invariant: TypeAlias = Callable[[History], Iterator[str]]
 
@@ -274,6 +274,87 @@ def no_run_is_stuck(history: History) -> Iterator[str]:
         yield f"{run.id} is {run.state}, and a fresh take answers {answer!r}"
 
 
+def a_message_changes_as_the_table_says(history: History) -> Iterator[str]:
+    """I10 for messages: what is not in their table does not exist, and nothing leads out of a settled state."""
+    moves = {(before, after) for event in message_states.TRANSITIONS.values() for before, after in event.items()}
+    # A relay takes over in one transaction what it finds to have vanished.
+    moves.add((message_states.SENDING, message_states.SENDING))
+    for before, after in _mail_changes(history):
+        was = message_states.ABSENT if before is None else before.message.state
+        if was != after.message.state and (was, after.message.state) not in moves:
+            yield f"{_letter(after)} went from {was} to {after.message.state}"
+
+
+def a_message_is_with_one_attempt(history: History) -> Iterator[str]:
+    """I2, I3 for messages: a new attempt has a new number, and none begins while another's lease lasts."""
+    for before, after in _mail_changes(history):
+        if before is None:
+            continue
+        was, now = before.message, after.message
+        if now.fence < was.fence or (now.fence == was.fence and now.attempt_id != was.attempt_id):
+            yield f"{_letter(after)}: attempt {was.attempt_id!r} at {was.fence} became {now.attempt_id!r} at {now.fence}"
+        began = now.fence > was.fence and was.state == message_states.SENDING
+        if began and (was.lease_until or 0) > (now.started_at or 0):
+            yield f"{_letter(after)} was taken while the lease of its attempt lasted"
+
+
+def messages_go_in_order(history: History) -> Iterator[str]:
+    """A message begins when those before it are settled; and the first that is not settled is never left lying."""
+    for sight in history.mail:
+        first: dict[RunId, int] = {}
+        for seen in sight:
+            message, run = seen.message, seen.message.id.run
+            if message.is_settled:
+                continue
+            if run not in first:
+                first[run] = message.number
+                if message.state == message_states.PENDING and message.due_at is None:
+                    yield f"{_letter(seen)} is the next of its run, and nobody will come for it"
+            elif message.fence:
+                yield f"{_letter(seen)} was begun before number {first[run]}"
+
+
+def a_message_has_its_run(history: History) -> Iterator[str]:
+    """I1, I7: a message is there if its run is complete, and the run stays as it is until the message is settled."""
+    for sight in history.mail:
+        for seen in sight:
+            if seen.run_state not in COMPLETE and not (seen.message.is_settled and seen.run_state is None):
+                yield f"{_letter(seen)} is {seen.message.state}, and its run {seen.run_state}"
+            if not seen.message.is_settled and seen.run_state != states.COMPLETED:
+                yield f"{_letter(seen)} is {seen.message.state}, and its run was {seen.run_state} meanwhile"
+            if not seen.message.is_settled and seen.message.nominal < seen.horizon:
+                yield f"{_letter(seen)} is {seen.message.state} below the horizon"
+
+
+def what_nobody_remembers_is_not_sent_again(history: History) -> Iterator[str]:
+    """I5 for messages: one that is unknown is begun again only where its receiver remembers its key."""
+    if "remembered" in history.race:
+        return
+    for before, after in _mail_changes(history):
+        was_unknown = before is not None and before.message.state == message_states.UNKNOWN
+        if before is not None and was_unknown and after.message.fence > before.message.fence:
+            yield f"{_letter(after)} was unknown, and was sent again"
+    for sight in history.mail:
+        for seen in sight:
+            message = seen.message
+            if message.doubt_number is not None and message.fence > message.doubt_number:
+                yield f"{_letter(seen)}: attempt {message.fence} began while {message.doubt_number} was in doubt"
+
+
+def _mail_changes(history: History) -> Iterator[tuple[SeenMessage | None, SeenMessage]]:
+    """Each message that a commit changed, as it was seen before it and after."""
+    for before, after in pairwise(history.mail):
+        known = {seen.message.id: seen for seen in before}
+        for seen in after:
+            was = known.get(seen.message.id)
+            if was is None or was.message != seen.message:
+                yield was, seen
+
+
+def _letter(seen: SeenMessage) -> str:
+    return f"message {seen.message.name} of {seen.message.id.run}"
+
+
 INVARIANTS: tuple[Invariant, ...] = (
     at_most_one_completion,
     effects_and_completions_commit_together,
@@ -295,6 +376,11 @@ INVARIANTS: tuple[Invariant, ...] = (
     answers_are_true,
     errors_mean_what_they_say,
     no_run_is_stuck,
+    a_message_changes_as_the_table_says,
+    a_message_is_with_one_attempt,
+    messages_go_in_order,
+    a_message_has_its_run,
+    what_nobody_remembers_is_not_sent_again,
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from duly.errors import Conflict, LedgerUnavailable
 from duly.ledger.address import key_of
 from duly.ledger.ask import Ask
+from duly.ledger.messages import Message
 from duly.ledger.named import take_key
 from duly.ledger.records import Claimer, Run
 from duly.ledger.register import Declaration
@@ -39,7 +40,18 @@ from duly.testing.histories.points import (
     overlap,
     touched_by,
 )
-from duly.testing.histories.stage import Ended, Seat, Seen, Stage, advance, attempts_of, effects_of, look_at
+from duly.testing.histories.stage import (
+    Ended,
+    Seat,
+    Seen,
+    SeenMessage,
+    Stage,
+    advance,
+    attempts_of,
+    effects_of,
+    look_at,
+    mail_of,
+)
 from duly.times import MINUTE, SECOND, civil_text
 
 T = TypeVar("T")
@@ -62,6 +74,7 @@ class Race(Generic[T]):
     given: Callable[[Stage], T]
     actors: tuple[Callable[[Hand, T], Script], ...]
     past_lease: int = 2 * MINUTE
+    has_mail: bool = False  # messages are looked at, too
 
 
 @record
@@ -242,6 +255,7 @@ class History:
     choices: list[Choice] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     sights: list[list[Seen]] = field(default_factory=list)  # the runs after each commit; the first: what was given
+    mail: list[list[SeenMessage]] = field(default_factory=list)  # the messages then, of a race that has some
     errors: list[Exception] = field(default_factory=list)  # that the database raised, injected ones apart
     attempts: list[Ended] = field(default_factory=list)
     effects: list[bytes] = field(default_factory=list)
@@ -253,6 +267,10 @@ class History:
         """All that the ledger answered, to whomever."""
         return [answer for actor in self.actors for answer in actor.hand.told]
 
+    @property
+    def _last_mail(self) -> list[Message]:
+        return [seen.message for seen in self.mail[-1]] if self.mail else []
+
     def story(self) -> str:
         """The history in numbered lines, what each actor came to, and the rows that are left."""
         steps = [f"{n:4}  {line.actor:2} {line.what:32} {line.answer}" for n, line in enumerate(self.lines, 1)]
@@ -262,6 +280,7 @@ class History:
         rows += [
             f"      attempt {e.attempt.number} {_id(e.attempt.attempt_id)}: {e.attempt.outcome}" for e in self.attempts
         ]
+        rows += [f"      message {m.name} {m.state}, fence {m.fence}" for m in self._last_mail]
         rows += [f"      effect of {_id(attempt_id)}" for attempt_id in self.effects]
         head = f"{self.race} on {self.stage}: {choices_text(self.choices)}"
         return "\n".join([head, *steps, "      --", *ends, "      --", *rows, *after])
@@ -284,6 +303,12 @@ class _Play(Generic[T]):
         self._history = History(race.name, stage.name, actors)
         self._moment = Moment(actors, self._history.choices, stage)
         self._history.sights.append(look_at(stage))
+
+    def _look(self) -> None:
+        """What is committed now."""
+        self._history.sights.append(look_at(self._stage))
+        if self._race.has_mail:
+            self._history.mail.append(mail_of(self._stage))
 
     def run(self, choose: Chooser) -> History | None:
         moment = self._moment
@@ -348,7 +373,7 @@ class _Play(Generic[T]):
         self._note(actor, what, _told(point, reply) if error is None else f"✗ {_short(error)}")
         self._moment.transactions += isinstance(point, Commit | Rollback)
         if isinstance(point, Commit) and error is None:
-            self._history.sights.append(look_at(self._stage))
+            self._look()
         actor.resume(reply, error)
 
     def _break(self, actor: Actor, fault: str) -> None:
@@ -367,7 +392,7 @@ class _Play(Generic[T]):
             actor.seat.crash()
         self._note(actor, what, fault)
         if isinstance(actor.point, Commit) and fault in (CRASH_AFTER, LOST_REPLY):
-            self._history.sights.append(look_at(self._stage))
+            self._look()
         if fault == LOST_REPLY:
             actor.resume(None, LedgerUnavailable("the connection broke while the transaction was being committed"))
         elif fault != CANCEL:
@@ -391,7 +416,7 @@ class _Play(Generic[T]):
     def _jump(self) -> None:
         advance(self._stage, self._race.past_lease)
         self._history.lines.append(Line("", "the clock jumps past every lease", ""))
-        self._history.sights.append(look_at(self._stage))
+        self._look()
 
     def _finish(self) -> None:
         """Look at what is left, then let the leases pass and a fresh attempt try each run that is not settled."""
@@ -402,7 +427,7 @@ class _Play(Generic[T]):
                 advance(self._stage, self._race.past_lease)
                 answer = self._stage.write(_take_afresh(seen.run, number))
                 history.afterwards.append((seen.run, answer))
-                history.sights.append(look_at(self._stage))
+                self._look()
         history.attempts = attempts_of(self._stage)
 
     def _note(self, actor: Actor, what: str, answer: str) -> None:

@@ -168,7 +168,7 @@ def _touched(sql: str) -> Touched:
     writes = not sql.lstrip().startswith(("select", "with"))
     changes = frozenset(named[:1]) if writes else NONE
     others = frozenset(named) - changes
-    locks = others if any(token in sql for token in ("{share}", "{lock}", "{still}", "{alone}")) else NONE
+    locks = others if any(token in sql for token in ("{share}", "{lock}", "{still}", "{alone}", "{free}")) else NONE
     locks = locks.union(*(_POINTS_TO.get(table, ()) for table in changes))
     if not any(column in sql for column in _OF_A_LINE):
         others -= {"line"}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from duly.ledger.ask import Ask, Statement
+from duly.ledger.messages import MESSAGE_COLUMNS, Message
 from duly.ledger.records import BACKFILL_OF, LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId
 from duly.ledger.register import Declaration, declare
 from duly.records import record
@@ -48,6 +49,17 @@ select series, nominal, revision, number, attempt_id, started_at, ended_at, outc
 """,
 )
 
+MAIL = Statement(
+    "mail",
+    f"""
+select {{now}}, r.state, s.horizon, {MESSAGE_COLUMNS}
+  from duly_message m
+  join duly_series s on s.id = m.series
+  left join duly_run r on r.series = m.series and r.nominal = m.nominal and r.revision = m.revision
+ order by m.series, m.nominal, m.revision, m.number
+""",
+)
+
 EFFECTS_OF = Statement("effects", f"select attempt_id from {EFFECTS} order by attempt_id")
 
 ADVANCE = Statement("advance_clock", "update duly_clock set at = at + :by")
@@ -69,6 +81,16 @@ class Seen:
     def is_held(self) -> bool:
         """Whether an attempt works it under a lease that lasts."""
         return self.run.state == "running" and (self.run.lease_until or 0) > self.at
+
+
+@record
+class SeenMessage:
+    """A message as any reader saw it at an instant. `run_state` is None where its run has no row any more."""
+
+    at: int
+    run_state: str | None
+    horizon: int
+    message: Message
 
 
 @record
@@ -149,6 +171,11 @@ def look_at(stage: Stage) -> list[Seen]:
         Seen(at, line, ends, overlap, horizon, bound, Run(*run))
         for at, line, ends, overlap, horizon, bound, *run in _rows(stage, SIGHT)
     ]
+
+
+def mail_of(stage: Stage) -> list[SeenMessage]:
+    """All messages, as they are committed now."""
+    return [SeenMessage(at, run_state, horizon, Message(*row)) for at, run_state, horizon, *row in _rows(stage, MAIL)]
 
 
 def attempts_of(stage: Stage) -> list[Ended]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from duly.schedule.keys import RunKey
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
+    from duly.work.destinations import Destinations
 
 
 class Claim:
@@ -35,9 +36,17 @@ class Claim:
     """
 
     def __init__(
-        self, store: AsyncStore, keeper: LeaseKeeper, job: Job, key: RunKey, held: Held, row: Row, pulse: Pulse
+        self,
+        store: AsyncStore,
+        keeper: LeaseKeeper,
+        job: Job,
+        key: RunKey,
+        held: Held,
+        row: Row,
+        pulse: Pulse,
+        destinations: Destinations | None = None,
     ) -> None:
-        self.run: Run[Any] = Run(store, key, held, row, first_name=job.first_name)
+        self.run: Run[Any] = Run(store, key, held, row, first_name=job.first_name, destinations=destinations)
         self._store = store
         self._keeper = keeper
         self._job = job
@@ -125,6 +134,7 @@ class Claim:
         else:
             await self._store.run_in(tx, operation)
             self._borrowed = tx
+            self.run._completed = True
         return Completed(self.key, self.run.attempt)
 
     async def fail(self, cause: str) -> None:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from duly.ledger.roster import Scope
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
+    from duly.work.destinations import Destinations
     from duly.work.payload import Json
 
 T = TypeVar("T")
@@ -74,6 +75,7 @@ class Job(Generic[Tx]):
         *,
         inline: bool,
         group: int,
+        destinations: Destinations | None = None,
     ) -> None:
         self.name = declared.job
         self.function = function
@@ -87,6 +89,7 @@ class Job(Generic[Tx]):
         self._inline = inline
         self._group = group
         self._alone = 0  # so many runs are worked one by one: their group could not be committed
+        self._destinations = destinations
         self._memory = Memory()
 
     def __repr__(self) -> str:
@@ -270,7 +273,8 @@ class Job(Generic[Tx]):
         for key, claim, row in members(group, new_attempt_id, passing(self._store)):
             if worked:
                 worked[-1]._leave()
-            run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+            within = claiming.transaction
+            run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
             try:
                 refuse_unfinished(await self.function(run))
             except BaseException as e:
@@ -397,7 +401,8 @@ class Job(Generic[Tx]):
         again: Callable[[Claimer], Operation[Any]],
     ) -> Completed:
         """Call the function, and complete the run or record how its attempt ended. `again` claims the run once more."""
-        run: Run[Tx] = Run(self._store, key, claim, row, claiming.transaction, job.timeout, job.first_name)
+        within = claiming.transaction
+        run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
         working = Working(run._cancel)
         if not self._inline:
             self._keeper.keep(claim, run._supersede, working.stop, run._progress_now)

@@ -27,6 +27,7 @@ from duly.work.aio.keeper import LeaseKeeper
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse
 from duly.work.declared import declaration_of, wanted
+from duly.work.destinations import Destinations
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import wait_micros
 from duly.work.memory import Memory
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     import aiosqlite
     import psycopg
 
+    from duly.ledger.ask import Operation
     from duly.ledger.named import Named
     from duly.ledger.roster import Scope
+    from duly.outbox.destinations import Destination
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
     from duly.store.protocol import AsyncStore
@@ -55,6 +58,7 @@ class Ledger(Generic[Tx]):
         self._store = store
         self._keeper = LeaseKeeper(store)
         self._memory = Memory()
+        self._destinations = Destinations()
         self._jobs: dict[str, Job[Tx]] = {}
 
     def __repr__(self) -> str:
@@ -114,7 +118,16 @@ class Ledger(Generic[Tx]):
         def register(function: Callable[[Run[Tx]], Awaitable[object]]) -> Job[Tx]:
             if not iscoroutinefunction(function):
                 raise Misuse(f"{name}: the function of a job in duly.aio is an `async def`; duly.Ledger has plain ones")
-            job = Job[Tx](self._store, self._keeper, declared, function, closed, inline=inline, group=group)
+            job = Job[Tx](
+                self._store,
+                self._keeper,
+                declared,
+                function,
+                closed,
+                inline=inline,
+                group=group,
+                destinations=self._destinations,
+            )
             self._jobs[name] = job
             return job
 
@@ -173,7 +186,9 @@ class Ledger(Generic[Tx]):
             if not isinstance(answer, Held):
                 return told(named.key, answer)
             assert named.row is not None
-            claim = Claim(self._store, self._keeper, named.known.job, named.key, answer, named.row, pulse)
+            claim = Claim(
+                self._store, self._keeper, named.known.job, named.key, answer, named.row, pulse, self._destinations
+            )
             return claim
         finally:
             if claim is None:
@@ -197,6 +212,42 @@ class Ledger(Generic[Tx]):
     async def _result(self, job: str, window: str, scope: str) -> Json:
         await self._store.open()
         return parsed(await self._store.read(result_of(job, scope, window)))
+
+    def destination(self, name: str, make: Callable[[], Destination] | None = None, /, **settings: object) -> None:
+        """Declare where messages may go: `ledger.destination("billing", kind="http", url="https://…", concurrency=4)`.
+
+        The settings are those of `[destinations.NAME]` in duly.toml; what stands there need not be said here. `make` makes a
+        destination of one's own, an object for each thread, with the methods of `duly.outbox.destinations.Destination`. A name
+        alone may be sent to, and whoever delivers knows where it is. Raises `Misuse`.
+        """
+        self._destinations.declare(name, settings, make)
+
+    def send(
+        self,
+        tx: object,
+        key: str,
+        destination: str,
+        body: Json | bytes,
+        *,
+        name: str | None = None,
+        content_type: str | None = None,
+    ) -> Awaited[bool]:
+        """Send a message of a run that this transaction of the caller's has completed: as `duly.Ledger.send`, awaited."""
+        from duly.ledger.send import send_in
+        from duly.work.letters import key_of_message, letter_of
+
+        letter = letter_of(destination, body, name=name, content_type=content_type)
+        self._destinations.check(destination)
+        return Awaited(self._send(tx, send_in(parse_key(key), letter, owner(), key_of_message)))
+
+    async def _send(self, tx: object, operation: Operation[bool]) -> bool:
+        await self._store.open()
+        return await self._store.run_in(tx, operation)
+
+    @property
+    def destinations(self) -> Destinations:
+        """What is declared here: for a daemon that delivers to it."""
+        return self._destinations
 
     async def close(self) -> None:
         """Close the connections that are free."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from duly.ledger.ask import Operation
     from duly.store.protocol import AsyncOwned, AsyncStore
+    from duly.work.destinations import Destinations
 
 Tx = TypeVar("Tx")
 T = TypeVar("T")
@@ -37,8 +38,9 @@ class Run(RunFacts, Generic[Tx]):
         transaction: AsyncOwned | None = None,
         timeout: int | None = None,
         first_name: str = "",
+        destinations: Destinations | None = None,
     ) -> None:
-        super().__init__(store.namespace, key, claim, row, timeout, first_name)
+        super().__init__(store.namespace, key, claim, row, timeout, first_name, destinations)
         self._store = store
         self._transaction = transaction
         self._began = time.monotonic()
@@ -75,9 +77,9 @@ class Run(RunFacts, Generic[Tx]):
         transaction = self._transaction
         if transaction is None:
             written = await self._told(self._store.write(operation))
-            self._over = True
+            self._over = self._completed = True
             return written
-        self._transaction, self._over = None, True
+        self._transaction, self._over, self._completed = None, True, True
         result = await self._told(transaction.complete(operation))
         held = time.monotonic() - self._began
         if held * SECOND > self._claim.lease / 3:
@@ -99,7 +101,8 @@ class Run(RunFacts, Generic[Tx]):
 
     def _leave(self) -> None:
         """Be over, while the transaction goes on for the next run of its group."""
-        self._transaction, self._over = None, True
+        self._transaction = None
+        self._over = self._completed = True
 
     async def _abandon(self) -> None:
         """Keep nothing of the run's transaction, if it is still open."""

@@ -1,6 +1,7 @@
 """Configuration: what files say of the ledger, of jobs and of the daemon. Where the files lie is for `duly.work.whereabouts`.
 
-The deal: a file says what flags say, under the flags' names. A table (`[ledger]`, `[daemon]`, each `[jobs.NAME]`) comes whole
+The deal: a file says what flags say, under the flags' names. A table (`[ledger]`, `[daemon]`, each `[jobs.NAME]` and
+`[destinations.NAME]`) comes whole
 from the nearest file that has it, so that whoever reads it sees all that counts. A relative path in a file starts at the
 file's own folder, wherever duly is called from. What cannot be understood is an error that names file, table and key, and
 nothing runs; but a job that is asked for does not fail because of another one in its file, which is not even read.
@@ -23,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from duly.outbox.routes import Route
     from duly.work.configuration.document import Table
 
 __all__ = ["Configuration", "Daemon", "Document", "JobEntry", "Layers", "LedgerEntry", "read_configuration"]
@@ -36,6 +38,7 @@ class Configuration:
     ledger: LedgerEntry | None
     daemon: Daemon
     jobs: dict[str, JobEntry]
+    destinations: dict[str, Route]
 
 
 def read_configuration(
@@ -48,6 +51,7 @@ def read_configuration(
         layers.ledger(),
         layers.daemon(),
         {name: layers.job_or_raise(name) for name in layers.names()},
+        layers.destinations(),
     )
 
 
@@ -74,6 +78,17 @@ class Layers:
         """What is said of the daemon, or what goes without saying."""
         table = self._nearest("daemon")
         return Daemon() if table is None else daemon_entry(table)
+
+    def destinations(self) -> dict[str, Route]:
+        """Where messages go, each from the nearest file that names it. Raises `ConfigurationInvalid`."""
+        from duly.work.configuration.entries import destination_entry
+
+        found: dict[str, Route] = {}
+        for document in self.documents():
+            for name, table in document.destinations():
+                if name not in found:
+                    found[name] = destination_entry(name, table)
+        return found
 
     def _nearest(self, name: str) -> Table | None:
         found = (document.table(name) for document in self.documents())

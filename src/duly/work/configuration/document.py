@@ -61,6 +61,15 @@ class Document:
         jobs = self.table("jobs")
         return [] if jobs is None else list(jobs.values)
 
+    def destinations(self) -> list[tuple[str, Table]]:
+        """Its destinations by name."""
+        destinations = self.table("destinations")
+        if destinations is None:
+            return []
+        return [
+            (name, table) for name in destinations.values if (table := self._within(destinations, name)) is not None
+        ]
+
     def job(self, name: str) -> Table | None:
         """The table of a job; None where it is not there."""
         jobs = self.table("jobs")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from duly.ledger.ask import Value
+    from duly.outbox.routes import Route
     from duly.schedule.spec import Schedule
     from duly.work.configuration.document import Table
 
@@ -240,3 +241,17 @@ class Daemon:
 def daemon_entry(table: Table) -> Daemon:
     """What `[daemon]` means. Raises `ConfigurationInvalid`."""
     return Daemon(**table.read(DAEMON))
+
+
+# -- destinations -------------------------------------------------------------------------------------------------------
+
+
+def destination_entry(name: str, table: Table) -> Route:
+    """What a destination's table means. What its kind takes, the kind reads. Raises `ConfigurationInvalid`."""
+    from duly.outbox.routes import route_of
+
+    try:
+        check_job_name(name)
+        return route_of(name, table.values)
+    except Misuse as e:
+        raise table.wrong(e) from e

@@ -345,4 +345,19 @@ DAEMON = {
     "poll": Field(DURATION, "how often the ledger is asked what is owed (5s)"),
 }
 
-TABLES = {"ledger": LEDGER, "jobs": JOB, "daemon": DAEMON}
+# What every destination takes; the rest is its kind's, which reads it (`duly.outbox.routes`, `duly.outbox.destinations`).
+RATE = Kind('messages in a time, as `"10/s"`', {"type": "string", "pattern": "^[1-9][0-9]*/[smhd]$"}, _text)
+DESTINATION: dict[str, Field] = {
+    "kind": Field(TEXT, "what it is: `http`, `smtp`, `sql`, `command`, …; each kind has keys of its own beside these"),
+    "concurrency": Field(_number(1, 256), "sendings at once, by all who deliver together (4)"),
+    "rate": Field(RATE, "how many messages it is sent at most, by all together; as many as go, if not given"),
+    "timeout": Field(DURATION, "how long one sending may take (`30s`)"),
+    "tries": Field(
+        _number(1, 10_000), "sendings that surely failed, after which a message is dead and waits for a person (10)"
+    ),
+    "retry_delay": Field(DURATION, "the wait before the second try (`5s`); doubles, jittered"),
+    "retry_ceiling": Field(DURATION, "the longest wait between tries (`1h`)"),
+    "probe_after": Field(DURATION, "after a doubt, how long until the receiver is asked what happened (`1m`)"),
+}
+
+TABLES = {"ledger": LEDGER, "jobs": JOB, "daemon": DAEMON, "destinations": DESTINATION}

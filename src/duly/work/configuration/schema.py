@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 
-from duly.work.configuration.fields import DAEMON, JOB, LEDGER, ORDER, POLICY, SCHEDULE
+from duly.work.configuration.fields import DAEMON, DESTINATION, JOB, LEDGER, ORDER, POLICY, SCHEDULE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "duly.toml",
-        "description": "What duly is told by a file: its ledger, its jobs, its daemon.",
+        "description": "What duly is told by a file: its ledger, its jobs, its daemon, its destinations.",
         "type": "object",
         "properties": {
             "ledger": {**_table(LEDGER), **_at_most_one(_FORMS)},
@@ -56,6 +56,12 @@ def schema() -> dict[str, Any]:
                 "additionalProperties": job,
             },
             "daemon": _table(DAEMON),
+            "destinations": {
+                "type": "object",
+                "propertyNames": {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"},
+                # Beside these a kind has keys of its own.
+                "additionalProperties": {**_table(DESTINATION), "required": ["kind"], "additionalProperties": True},
+            },
         },
         "additionalProperties": False,
     }
@@ -82,6 +88,7 @@ def page() -> str:
         "### `[jobs.NAME]`: policies": POLICY,
         "### `[jobs.NAME]`: how it is worked": ORDER,
         "### `[daemon]`": DAEMON,
+        "### `[destinations.NAME]`": DESTINATION,
     }
     return "\n\n".join("\n".join([title, "", *_rows(fields)]) for title, fields in parts.items())
 

@@ -50,16 +50,25 @@ class Limits:
 
 
 class Daemon:
-    """Works the jobs of its crew until it is told to stop. `tell` is called with a line for the log."""
+    """Works the jobs of its crew until it is told to stop. `tell` is called with a line for the log, `ended` after an attempt:
+    it may have left messages.
+    """
 
     def __init__(
-        self, store: Store, hands: list[Hand], limits: Limits, notifier: Notifier, tell: Callable[[str], None]
+        self,
+        store: Store,
+        hands: list[Hand],
+        limits: Limits,
+        notifier: Notifier,
+        tell: Callable[[str], None],
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._hands = {hand.name: hand for hand in hands}
         self._limits = limits
         self._notifier = notifier
         self._tell = tell
+        self._ended = ended
         self._shares = Shares(limits.places, limits.per_job)
         self._bell = Bell()
         self._returned: deque[tuple[Ripe, Future[list[Attempted] | Idle]]] = deque()
@@ -175,6 +184,7 @@ class Daemon:
     def _take_back(self) -> None:
         while self._returned:
             ripe, ended = self._returned.popleft()
+            self._ended()
             self._shares.done(ripe, worked=self._judge(ripe, ended))
 
     def _judge(self, ripe: Ripe, ended: Future[list[Attempted] | Idle]) -> int:
