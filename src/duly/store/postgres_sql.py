@@ -36,6 +36,7 @@ def spell(statement: Statement, clock: str) -> str:
             "{lock}": "for no key update",
             "{still}": "for share",
             "{alone}": "for update",
+            "{free}": "pg_try_advisory_xact_lock(:lock)::int",
             "{absent}": "and not exists (select 1 from duly.run where series = :series and nominal = :nominal)",
         }
         for token, text in tokens.items():
