@@ -54,6 +54,7 @@ def test_a_later_delivery_is_answered_as_the_first_was_and_leaves_the_transactio
 
     assert not again
     assert isinstance(again, duly.Replayed)
+    assert again.answer is not None
     assert (again.answer.status, again.answer.headers, again.answer.body) == (
         201,
         (("Location", "/orders/17"),),

@@ -33,7 +33,7 @@ LONGEST_KEY = 255
 LONGEST_SOURCE = 200
 
 LOOK = Statement(
-    "look_received",
+    "see_received",
     """
 select s.id, s.remembers, s.horizon, r.payload, r.receipt, r.received_at, a.answered_at, a.status, a.headers, a.body
   from duly_source s
@@ -291,7 +291,7 @@ def checked_name(what: str, text: str, longest: int) -> str:
 # -- beside a server's own code: a courtesy to duplicates that come meanwhile ----------------------------------------------
 
 LOOK_MARK = Statement(
-    "look_mark", "select holder, payload, until from duly_receiving where source = :source and key = :key"
+    "see_mark", "select holder, payload, until from duly_receiving where source = :source and key = :key"
 )
 
 MARK_IF_FREE = Statement(
