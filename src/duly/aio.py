@@ -17,6 +17,7 @@ Nothing is done before it is awaited, and an answer that was not awaited raises 
 
 from __future__ import annotations
 
+from duly.outbox.receiver.receipt import AsyncReceived as Received
 from duly.work.aio.awaited import Awaited
 from duly.work.aio.claim import Claim
 from duly.work.aio.job import Job
@@ -25,4 +26,17 @@ from duly.work.aio.receive import receive
 from duly.work.aio.run import Run
 from duly.work.aio.typed import django, sqlalchemy
 
-__all__ = ["Awaited", "Claim", "Job", "Ledger", "Run", "django", "once", "postgres", "receive", "sqlalchemy", "sqlite"]
+__all__ = [
+    "Awaited",
+    "Claim",
+    "Job",
+    "Ledger",
+    "Received",
+    "Run",
+    "django",
+    "once",
+    "postgres",
+    "receive",
+    "sqlalchemy",
+    "sqlite",
+]

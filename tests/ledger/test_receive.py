@@ -280,6 +280,7 @@ def test_who_comes_meanwhile_is_told_how_long_at_the_latest(book: Book) -> None:
     book.clock.advance(20 * SECOND)
 
     assert book.write(enter(sent(), lease=MINUTE)) == InProgress(40 * SECOND)
+    assert book.store.read(peek(sent())) == InProgress(40 * SECOND)
 
 
 def test_another_payload_is_refused_while_the_first_is_being_worked(book: Book) -> None:
@@ -287,12 +288,15 @@ def test_another_payload_is_refused_while_the_first_is_being_worked(book: Book) 
 
     with pytest.raises(PayloadConflict):
         book.write(enter(sent(payload="json1:bb"), lease=MINUTE))
+    with pytest.raises(PayloadConflict):
+        book.store.read(peek(sent(payload="json1:bb")))
 
 
 def test_a_mark_whose_server_was_killed_lapses_by_the_clock_of_the_ledger(book: Book) -> None:
     book.write(enter(sent(), lease=MINUTE))
     book.clock.advance(MINUTE)
 
+    assert book.store.read(peek(sent())) is None
     assert isinstance(book.write(enter(sent(), lease=MINUTE)), Entered)
     assert isinstance(book.write(enter(sent(), lease=MINUTE)), InProgress)
 

@@ -1096,8 +1096,8 @@ RECEIVERS = (
         (
             Fault(
                 "outbox/receiver/asgi.py",
-                '            await self.leave(Response(start["status"], _plain(start["headers"]), self._held))\n',
-                "            await self.leave(None)\n",
+                'self.leave(None if more else Response(start["status"], _plain(start["headers"]), self._held))',
+                "self.leave(None)",
             ),
         ),
         (SERVED + "of_headers_a_replay_has_those_that_describe_the_answer_and_no_cookie" + BY_ASGI,),

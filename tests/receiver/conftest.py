@@ -89,13 +89,13 @@ class Shop:
         finally:
             client.close()
 
-    def stopped_at(self, point: str, **asked: Any) -> Callable[[], Told | None]:
+    def stopped_at(self, point: str, *, do: str = "", **asked: Any) -> Callable[[], Told | None]:
         """Send an order that is worked up to a point; what waits for its answer, which is None where none came."""
         answers: list[Told | None] = []
 
         def ask() -> None:
             try:
-                answers.append(self.ask(do=point, **asked))
+                answers.append(self.ask(do=do or point, **asked))
             except (OSError, http.client.HTTPException):
                 answers.append(None)
 

@@ -1,12 +1,13 @@
 """Servers of a shop behind the middleware, as processes that can be killed: `python -m tests.receiver.serving KIND PLACE`.
 
 `POST /orders?do=…` with a note as its body: the note is applied in the application's own transaction, under the request's key.
-What is to go wrong is said by `do`. A point `stop-…` says its name on stdout and waits for a line on stdin.
+What is to go wrong is said by `do`, with commas. A point `stop-…` says its name on stdout and waits for a byte on stdin.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ import duly
 import duly.aio
 
 RULES: dict[str, Any] = {"source": "orders", "remembers": "30d", "lease": "1m", "longest_answer": 1000}
+BUSY = 1  # seconds that the application waits for another writer of SQLite
 INSERT = "insert into applied values ('{note}')"
 
 
@@ -32,9 +34,9 @@ class Broken(Exception):
 
 
 def stop(point: str, do: str) -> None:
-    if do == point:
+    if point in do.split(","):
         print(point, flush=True)  # noqa: T201  whoever started it reads it
-        sys.stdin.readline()
+        os.read(0, 1)  # each of those that wait takes one
 
 
 def said(do: str, note: str) -> tuple[int, list[tuple[str, str]], bytes]:
@@ -57,8 +59,8 @@ def wsgi(place: str) -> Any:
 
     @contextmanager
     def transaction() -> Iterator[Any]:
-        connect: Callable[..., Any] = psycopg.connect if "://" in place else sqlite3.connect
-        with closing(connect(place)) as connection, connection:
+        connected: Any = psycopg.connect(place) if "://" in place else sqlite3.connect(place, timeout=BUSY)
+        with closing(connected) as connection, connection:
             yield connection
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -71,7 +73,7 @@ def wsgi(place: str) -> Any:
             if received:
                 tx.execute(INSERT.format(note=note))
                 stop("stop-within", do)
-                if do == "store":
+                if "store" in do.split(","):
                     received.answer(**stored(do, note))
                 if do == "fail":
                     raise Broken
@@ -116,7 +118,8 @@ def django(place: str) -> Any:
 
     from tests.borrowed.callers import described_for_django  # it has set Django up, without a database
 
-    settings.DATABASES = {"default": described_for_django(place)}
+    waits = {} if "://" in place else {"OPTIONS": {"timeout": BUSY}}
+    settings.DATABASES = {"default": {**described_for_django(place), **waits}}
     connections.settings = connections.configure_settings(settings.DATABASES)
     settings.ROOT_URLCONF = "tests.receiver.serving"
     settings.ALLOWED_HOSTS = ["127.0.0.1"]
@@ -143,7 +146,7 @@ def place_order(http_request: Any) -> Any:
             with connection.cursor() as cursor:
                 cursor.execute(INSERT.format(note=note))
             stop("stop-within", do)
-            if do == "store":
+            if "store" in do.split(","):
                 received.answer(**stored(do, note))
             if do == "fail":
                 raise Broken
@@ -170,7 +173,9 @@ def asgi(place: str) -> Any:
     from duly.outbox.receiver.asgi import IdempotencyKey
 
     async def connect() -> Any:
-        return await (psycopg.AsyncConnection.connect(place) if "://" in place else aiosqlite.connect(place))
+        return await (
+            psycopg.AsyncConnection.connect(place) if "://" in place else aiosqlite.connect(place, timeout=BUSY)
+        )
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         do = parse_qs(scope["query_string"].decode()).get("do", [""])[0]
@@ -183,7 +188,7 @@ def asgi(place: str) -> Any:
             if received:
                 await tx.execute(INSERT.format(note=note))
                 await asyncio.to_thread(stop, "stop-within", do)
-                if do == "store":
+                if "store" in do.split(","):
                     await received.answer(**stored(do, note))
                 if do == "fail":
                     raise Broken

@@ -147,11 +147,57 @@ def test_a_mark_that_lapsed_while_its_server_still_works_lets_nothing_be_applied
 
     shop.go_on()
     shop.go_on()
-    statuses = sorted((told.status, told.is_replay) for told in (first(), second()) if told is not None)
+    told = [answer for answer in (first(), second()) if answer is not None]
     assert applied(book) == ["lamp"]
-    # Whoever comes second within the application is told what was stored, or that it is in progress.
-    assert (201, False) in statuses
+    # Whoever comes second within the application has its answer replayed, or is told that the first is at it.
+    assert [answer.status for answer in told if not answer.is_replay].count(201) == 1
+    assert len(told) == 2
+    assert {answer.status for answer in told} <= {201, 409}
     assert shop.ask(do="stop-before").is_replay
+
+
+def test_whoever_comes_while_the_first_has_written_waits_for_no_transaction(book: Book, shop: Shop) -> None:
+    first = shop.stopped_at("stop-within")
+
+    second = shop.ask(do="stop-within")
+
+    shop.go_on()
+    first()
+    assert (second.status, second.code, second.headers["retry-after"]) == (409, "in-progress", "60")
+    assert applied(book) == ["lamp"]
+
+
+@pytest.mark.parametrize("database", ["postgres"])
+def test_a_key_that_another_transaction_is_at_is_in_progress_whatever_the_application_makes_of_it(
+    book: Book, shop: Shop, database: str
+) -> None:
+    """The mark has lapsed, so that the application is called; its error is told as what it means."""
+    first = shop.stopped_at("stop-within")
+    book.clock.advance(MINUTE)
+
+    second = shop.ask(do="stop-within")
+
+    shop.go_on()
+    told = first()
+    assert (second.status, second.code, second.headers["retry-after"]) == (409, "in-progress", "1")
+    assert told is not None
+    assert told.status == 201
+    assert applied(book) == ["lamp"]
+
+
+def test_a_key_that_falls_below_the_horizon_while_it_is_worked_is_refused_and_said_to_be(
+    book: Book, shop: Shop
+) -> None:
+    first = shop.stopped_at("stop-before")
+    book.clock.advance(31 * DAY)
+    book.write(raise_source_horizon("orders", by="ops@example", reason="old"))
+
+    shop.go_on()
+
+    told = first()
+    assert told is not None
+    assert (told.status, told.code) == (422, "forgotten")
+    assert applied(book) == []
 
 
 # -- trouble --------------------------------------------------------------------------------------------------------------
@@ -225,4 +271,20 @@ def test_a_server_that_is_killed_leaves_all_or_nothing_and_the_next_one_goes_on(
     assert (told.status, told.is_replay) == (201, was_committed)
     assert applied(book) == ["lamp"]
     assert shop.ask(do=point).is_replay
+    assert applied(book) == ["lamp"]
+
+
+def test_an_answer_that_was_stored_with_the_effect_survives_its_server(
+    book: Book, shop: Shop, open_shop: Callable[[], Shop]
+) -> None:
+    """Nobody has to wait for the lease of the server that was killed, and the application is not asked."""
+    do = "store,stop-after"
+    killed = open_shop()
+    first = killed.stopped_at("stop-after", do=do)
+    killed.kill()
+    assert first() is None
+
+    told = shop.ask(do=do)
+
+    assert (told.status, told.body, told.is_replay) == (201, b"stored lamp", True)
     assert applied(book) == ["lamp"]

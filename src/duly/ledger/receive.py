@@ -340,10 +340,19 @@ class _Mark:
     until: int
 
 
-async def peek(delivery: Delivery) -> Replay | None:
-    """How a key was answered, if it was; looks only. Raises `PayloadConflict`."""
-    replay = replay_of(await _look(delivery), delivery)
-    return None if replay is None or replay.answer is None else replay
+async def peek(delivery: Delivery) -> Replay | InProgress | None:
+    """How a key was answered, or that it is being worked; None: `enter`. Looks only, so that no writer is waited for.
+
+    Raises `PayloadConflict`.
+    """
+    seen = await _look(delivery)
+    replay = replay_of(seen, delivery)
+    if replay is not None and replay.answer is not None:
+        return replay
+    mark = None if seen is None else await one(LOOK_MARK, _Mark, source=seen.source, key=delivery.key)
+    if mark is None or mark.until <= await now():
+        return None
+    return _in_progress(mark, await now(), delivery)
 
 
 async def enter(delivery: Delivery, *, lease: int) -> Replay | InProgress | Entered:
@@ -371,9 +380,13 @@ async def enter(delivery: Delivery, *, lease: int) -> Replay | InProgress | Ente
     mark = await one(LOOK_MARK, _Mark, source=source, key=delivery.key)
     if mark is None or bytes(mark.holder) == delivery.receipt:
         return Entered()
+    return _in_progress(mark, await now(), delivery)
+
+
+def _in_progress(mark: _Mark, instant: int, delivery: Delivery) -> InProgress:
     if mark.payload != delivery.payload:
         raise payload_conflict(delivery)
-    return InProgress(max(mark.until - await now(), 0))
+    return InProgress(max(mark.until - instant, 0))
 
 
 async def leave(delivery: Delivery, answer: Answer | None) -> bool:

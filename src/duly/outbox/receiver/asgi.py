@@ -107,6 +107,7 @@ class _Answering:
             case "http.response.body" if self._start is not None:
                 await self._hold(message)
             case _ if not self._replaced:
+                await self._let_go()
                 await self._send(message)
 
     async def _begin(self, message: Message) -> None:
@@ -122,8 +123,9 @@ class _Answering:
         message = {**message, "headers": [*message.get("headers", ()), *_raw(more_headers(self._request))]}
         if wants_answer(self._request, status):
             self._start = message
-        else:
-            await self._send(message)
+            return
+        await self.leave(None)  # before the client hears of it, and asks again
+        await self._send(message)
 
     async def _hold(self, message: Message) -> None:
         assert self._start is not None
@@ -132,11 +134,17 @@ class _Answering:
         if more and len(self._held) <= self._door.rules.longest_answer:
             return
         start, self._start = self._start, None
-        if not more:
-            await self.leave(Response(start["status"], _plain(start["headers"]), self._held))
         # A longer one is not stored: it passes from here on.
+        await self.leave(None if more else Response(start["status"], _plain(start["headers"]), self._held))
         await self._send(start)
         await self._send({"type": "http.response.body", "body": self._held, "more_body": more})
+
+    async def _let_go(self) -> None:
+        """Send what was held: an answer that goes on by an extension of the server's, as a file, is not stored."""
+        if self._start is not None:
+            start, self._start = self._start, None
+            await self.leave(None)
+            await self._send(start)
 
     async def leave(self, response: Response | None) -> None:
         """Leave by the door, once."""
