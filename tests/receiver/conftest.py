@@ -85,7 +85,11 @@ class Shop:
                 sent["Duly-First-Sent"] = first_sent
             client.request(method, f"/orders{'?do=' + do if do else ''}", note.encode(), sent)
             answer = client.getresponse()
-            return Told(answer.status, {n.lower(): v for n, v in answer.getheaders()}, answer.read())
+            told = Told(answer.status, {n.lower(): v for n, v in answer.getheaders()}, answer.read())
+            if not {"content-length", "transfer-encoding"} & told.headers.keys():
+                # http.client takes headers that were cut off, as by a SIGKILL between two of wsgiref's writes, for all of them.
+                raise http.client.IncompleteRead(told.body)
+            return told
         finally:
             client.close()
 

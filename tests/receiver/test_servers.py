@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from http.client import HTTPException
+from queue import Queue
+from random import Random
+from threading import Event, Thread
 
 import pytest
 
@@ -288,3 +293,45 @@ def test_an_answer_that_was_stored_with_the_effect_survives_its_server(
 
     assert (told.status, told.body, told.is_replay) == (201, b"stored lamp", True)
     assert applied(book) == ["lamp"]
+
+
+def test_many_senders_who_never_give_up_and_a_server_that_is_killed_twice_apply_each_key_once(
+    book: Book, open_shop: Callable[[], Shop]
+) -> None:
+    """Three senders deliver each message, in orders of their own, until somebody answers that it was applied."""
+    notes = [f"note-{number:02}" for number in range(30)]
+    shops, is_up = [open_shop()], Event()
+    is_up.set()
+    answers: Queue[tuple[str, bytes]] = Queue()
+
+    def send(seed: int) -> None:
+        for note in Random(seed).sample(notes, len(notes)):
+            while True:
+                try:
+                    told = shops[-1].ask(note, key=note)
+                except (OSError, HTTPException):  # nobody knows: again, under the same key
+                    is_up.wait()
+                    continue
+                if told.status == 201:
+                    answers.put((note, told.body))
+                    break
+                assert told.code in ("in-progress", "busy"), told
+
+    senders = [Thread(target=send, args=[seed]) for seed in range(3)]
+    for sender in senders:
+        sender.start()
+    told = [answers.get() for _ in range(20)]
+    for _ in range(2):
+        is_up.clear()
+        shops[-1].kill()
+        book.clock.advance(MINUTE)  # what it was at is somebody else's now
+        shops.append(open_shop())
+        is_up.set()
+        told += [answers.get() for _ in range(15)]
+    for sender in senders:
+        sender.join()
+    told += [answers.get() for _ in range(answers.qsize())]
+
+    assert applied(book) == notes
+    assert Counter(told) == {(note, f"applied {note}".encode()): 3 for note in notes}
+    assert count(book, "duly_received") == len(notes)
