@@ -60,6 +60,7 @@ class Shop:
             env={**os.environ, "PYTHONPATH": SOURCE},
         )
         self.port = int(self._line())
+        self.stopped = 0  # requests that wait at a point
 
     def _line(self) -> str:
         assert self.process.stdout is not None
@@ -106,6 +107,7 @@ class Shop:
         thread = threading.Thread(target=ask)
         thread.start()
         assert self._line() == point
+        self.stopped += 1
 
         def wait() -> Told | None:
             thread.join()
@@ -115,6 +117,7 @@ class Shop:
 
     def go_on(self) -> None:
         assert self.process.stdin is not None
+        self.stopped -= 1
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
@@ -156,6 +159,11 @@ class Running:
             self._shops[kind, database] = Shop(kind, self._books[database].path)
         return self._shops[kind, database]
 
+    def drop(self, shop: Shop) -> None:
+        """Let nobody use a server any more."""
+        shop.kill()
+        self._shops = {which: each for which, each in self._shops.items() if each is not shop}
+
     def close(self) -> None:
         for shop in self._shops.values():
             shop.kill()
@@ -189,9 +197,12 @@ def book(running: Running, database: str) -> Book:
 
 
 @pytest.fixture
-def shop(running: Running, kind: str, book: Book, database: str) -> Shop:
+def shop(running: Running, kind: str, book: Book, database: str) -> Iterator[Shop]:
     """A server of this kind, which is to be left alive."""
-    return running.shop(kind, database)
+    shop = running.shop(kind, database)
+    yield shop
+    if shop.stopped:  # by a story that failed
+        running.drop(shop)
 
 
 @pytest.fixture

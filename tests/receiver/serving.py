@@ -123,7 +123,10 @@ def django(place: str) -> Any:
     connections.settings = connections.configure_settings(settings.DATABASES)
     settings.ROOT_URLCONF = "tests.receiver.serving"
     settings.ALLOWED_HOSTS = ["127.0.0.1"]
-    settings.MIDDLEWARE = ["tests.receiver.serving.idempotency_key"]
+    settings.MIDDLEWARE = [
+        "django.middleware.common.CommonMiddleware",  # says how long an answer is
+        "tests.receiver.serving.idempotency_key",
+    ]
     return get_wsgi_application()
 
 

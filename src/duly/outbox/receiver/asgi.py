@@ -63,6 +63,9 @@ class IdempotencyKey:
         source = _source_of(scope, self._source) if scope["type"] == "http" else None
         if source is None or scope["method"] not in rules.methods:
             return await self._application(scope, receive, send)
+        length = "".join(_values(scope, "content-length"))
+        if length.isdigit() and int(length) > rules.longest_request:
+            return await _send_whole(too_long(rules), send)
         body = await _body_of(receive, rules.longest_request)
         if body is _GONE:
             return None

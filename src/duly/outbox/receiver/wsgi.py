@@ -104,8 +104,10 @@ def _body_of(environ: Environ, rules: Rules) -> bytes | Response:
     if not told.isdigit() and environ.get("HTTP_TRANSFER_ENCODING") and not environ.get("wsgi.input_terminated"):
         return problem(411, "length-missing", "Send the Content-Length of a request with a key.")
     most = rules.longest_request + 1
+    if told.isdigit() and int(told) >= most:
+        return too_long(rules)
     length = int(told) if told.isdigit() else most if environ.get("HTTP_TRANSFER_ENCODING") else 0
-    body: bytes = environ["wsgi.input"].read(min(length, most))
+    body: bytes = environ["wsgi.input"].read(length)
     return too_long(rules) if len(body) == most else body
 
 
