@@ -12,6 +12,7 @@ A scheduler starts attempts; a business cares whether a run (this job, this scop
 
     duly.once(connection, "credit:2026-09-13[UTC]")        in a transaction of yours: True, do it now; False, it was done
     ledger.take("credit", "2026-09-13")                    a Claim, whose completion goes into a transaction of yours
+    duly.receive(connection, key, body, source="orders")   a message of somebody else's: Received once, Replayed afterwards
 
     run.send("billing", {"units": 10})                     a message that leaves if and only if the run is complete
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from duly.errors import NoTransaction as NoTransaction
     from duly.errors import OutcomeUnknown as OutcomeUnknown
     from duly.errors import PayloadConflict as PayloadConflict
+    from duly.errors import ReceiptBusy as ReceiptBusy
+    from duly.errors import ReceiptLost as ReceiptLost
     from duly.errors import Refused as Refused
     from duly.errors import Retired as Retired
     from duly.errors import RunBusy as RunBusy
@@ -52,12 +55,15 @@ if TYPE_CHECKING:
     from duly.errors import ScheduleChanged as ScheduleChanged
     from duly.errors import ScheduleError as ScheduleError
     from duly.errors import TransactionOwned as TransactionOwned
+    from duly.errors import UndatedKey as UndatedKey
     from duly.errors import UnknownDestination as UnknownDestination
     from duly.errors import UnknownJob as UnknownJob
     from duly.errors import UnknownScope as UnknownScope
     from duly.errors import WindowInvalid as WindowInvalid
     from duly.errors import WrongLedger as WrongLedger
     from duly.ledger.roster import Scope as Scope
+    from duly.outbox.receiver.receipt import Received as Received
+    from duly.outbox.receiver.receipt import Replayed as Replayed
     from duly.schedule.calendar import make_calendar as make_calendar
     from duly.schedule.catch_up import EACH as EACH
     from duly.schedule.catch_up import FRESH as FRESH
@@ -82,6 +88,7 @@ if TYPE_CHECKING:
     from duly.work.ledger import once as once
     from duly.work.ledger import postgres as postgres
     from duly.work.ledger import sqlite as sqlite
+    from duly.work.receive import receive as receive
     from duly.work.run import Run as Run
     from duly.work.run import Window as Window
     from duly.work.typed import django as django
@@ -90,16 +97,19 @@ if TYPE_CHECKING:
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError JobRenamed LedgerBusy LedgerCorrupt LedgerTooNew "
     "LedgerUnavailable LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed NotComplete "
-    "OutcomeUnknown PayloadConflict Refused Retired RunBusy RunCancelled RunFailed RunPaused RunSkipped ScheduleChanged "
-    "ScheduleError TransactionOwned UnknownDestination UnknownJob UnknownScope WindowInvalid WrongLedger",
+    "OutcomeUnknown PayloadConflict ReceiptBusy ReceiptLost Refused Retired RunBusy RunCancelled RunFailed RunPaused "
+    "RunSkipped ScheduleChanged ScheduleError TransactionOwned UndatedKey UnknownDestination UnknownJob UnknownScope "
+    "WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.ledger.roster": "Scope",
+    "duly.outbox.receiver.receipt": "Received Replayed",
     "duly.schedule.calendar": "make_calendar",
     "duly.schedule.catch_up": "EACH FRESH LATEST CatchUp",
     "duly.schedule.spec": "Schedule cron daily every hourly monthly quarterly weekly yearly",
     "duly.work.claim": "Claim",
     "duly.work.job": "Job",
     "duly.work.ledger": "Ledger once postgres sqlite",
+    "duly.work.receive": "receive",
     "duly.work.run": "Run Window",
     "duly.work.typed": "django sqlalchemy",
 }

@@ -59,6 +59,19 @@ class BelowHorizon(Refused):
     """This run lies below the horizon: it was settled long ago and its record was pruned; it is never executed again."""
 
 
+class ReceiptBusy(Refused):
+    """Another transaction is receiving this key and has not ended; answer that it is in progress, or come again."""
+
+
+class ReceiptLost(ClaimLost):
+    """This key's receipt is not in this transaction: it was rolled back, or has been answered. Nothing of it is committed."""
+
+
+class UndatedKey(Refused):
+    """Nobody said when this key was first sent, and keys of this source are forgotten in time: it could be one of those. Send
+    the time, or a UUIDv7 as the key."""
+
+
 class NotAllowed(Refused):
     """The run's state does not allow this."""
 

@@ -79,6 +79,12 @@ class Caller:
     def complete(self, claim: duly.Claim) -> None:
         claim.complete(self.lent)
 
+    def receive(self, key: str, payload: Any = b"", **more: Any) -> Any:
+        return duly.receive(self.lent, key, payload, source="orders", **more)
+
+    def answer(self, received: Any, body: bytes, **more: Any) -> None:
+        received.answer(body, **more)
+
     def close(self) -> None:
         raise NotImplementedError
 
@@ -256,6 +262,12 @@ class OfSqlalchemyAsync(Caller):
     def complete(self, claim: duly.Claim) -> None:
         self._run(complete_in(self.lent, claim))
 
+    def receive(self, key: str, payload: Any = b"", **more: Any) -> Any:
+        return self._run(receive_in(self.lent, key, payload, **more))
+
+    def answer(self, received: Any, body: bytes, **more: Any) -> None:
+        self._run(answer_in(received, body, **more))
+
     def close(self) -> None:
         self._run(self.lent.close())
         self._run(self.engine.dispose())
@@ -264,6 +276,14 @@ class OfSqlalchemyAsync(Caller):
 
 async def once_in(lent: Any, key: str, payload: Any) -> bool:
     return await duly.aio.once(lent, key, payload=payload)
+
+
+async def receive_in(lent: Any, key: str, payload: Any, **more: Any) -> Any:
+    return await duly.aio.receive(lent, key, payload, source="orders", **more)
+
+
+async def answer_in(received: Any, body: bytes, **more: Any) -> None:
+    await received.answer(body, **more)
 
 
 async def complete_in(lent: Any, claim: duly.Claim) -> None:
@@ -297,6 +317,12 @@ class OfDriver(Caller):
 
     def complete(self, claim: duly.Claim) -> None:
         self._run(complete_in(self.lent, claim))
+
+    def receive(self, key: str, payload: Any = b"", **more: Any) -> Any:
+        return self._run(receive_in(self.lent, key, payload, **more))
+
+    def answer(self, received: Any, body: bytes, **more: Any) -> None:
+        self._run(answer_in(received, body, **more))
 
     def close(self) -> None:
         self._run(self.lent.close())
@@ -363,6 +389,10 @@ class OfAsyncpg(OfDriver):
     def complete(self, claim: duly.Claim) -> None:
         self.begin()
         super().complete(claim)
+
+    def receive(self, key: str, payload: Any = b"", **more: Any) -> Any:
+        self.begin()
+        return super().receive(key, payload, **more)
 
     def commit(self) -> None:
         self._end("commit")

@@ -1021,6 +1021,185 @@ HISTORIES = (
     ),
 )
 
+RECEIVE, DOOR = "ledger/receive.py", "outbox/receiver/door.py"
+RECEIVED, LENT_TO_RECEIVE = "tests/ledger/test_receive.py::test_", "tests/borrowed/test_receive.py::test_"
+SERVED = "tests/receiver/test_servers.py::test_"
+BY_WSGI, BY_ASGI = "[sqlite-wsgi]", "[sqlite-asgi]"
+
+
+def receivers(race: str) -> str:
+    """The test that tells every history of receivers, as `receive-receive-postgres`."""
+    return f"tests/histories/test_receiving.py::test_whatever_the_order_of_their_steps_a_key_is_applied_once[{race}]"
+
+
+RECEIVERS = (
+    Mutant(
+        "an answer is stored for a receipt that is gone",
+        (Fault(RECEIVE, "       (select received_at\n", "       (select coalesce(max(received_at), 0)\n"),),
+        (LENT_TO_RECEIVE + "an_effect_whose_receipt_went_with_a_savepoint_is_not_committed[sqlite3]",),
+    ),
+    Mutant(
+        "a lost receipt ends the statement and not the transaction",
+        (Fault(RECEIVE, "insert {or_rollback} into duly_answer", "insert into duly_answer"),),
+        (LENT_TO_RECEIVE + "an_answer_is_stored_once[sqlite3]",),
+    ),
+    Mutant(
+        "an answer is stored outside of the transaction of its effect",
+        (
+            Fault(RECEIVE, "       (select received_at\n", "       (select coalesce(max(received_at), 0)\n"),
+            Fault(
+                "outbox/receiver/receipt.py",
+                "        run_in(self._tx, ledger.",
+                "        elsewhere = __import__('psycopg').connect(self._tx.info.dsn, password=self._tx.info.password)\n"
+                "        with elsewhere:\n"
+                "            run_in(elsewhere, ledger.",
+            ),
+        ),
+        (LENT_TO_RECEIVE + "rolled_back_it_was_never_there[psycopg]",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "the payload of a key that is known is not compared",
+        (Fault(RECEIVE, "    if seen.payload != delivery.payload:\n", "    if False:\n"),),
+        (LENT_TO_RECEIVE + "another_payload_is_refused_and_leaves_the_transaction_to_its_caller[sqlite3]",),
+    ),
+    Mutant(
+        "a key is received without a look at the horizon",
+        (Fault(RECEIVE, "   and s.horizon <= coalesce(cast(:first_sent as bigint), s.horizon)\n", ""),),
+        (RECEIVED + "a_key_is_remembered_for_as_long_as_was_declared_and_refused_when_it_has_been_forgotten[sqlite]",),
+    ),
+    Mutant(
+        "the horizon is compared with when a key came, and not with when it was first sent",
+        (
+            Fault(
+                RECEIVE,
+                "   and s.horizon <= coalesce(cast(:first_sent as bigint), s.horizon)\n",
+                "   and s.horizon <= {now}\n",
+            ),
+        ),
+        (RECEIVED + "no_clock_has_to_be_right_for_a_late_duplicate_to_be_refused[sqlite]",),
+    ),
+    Mutant(
+        "keys are deleted by their age and not by the horizon",
+        (
+            Fault(
+                RECEIVE,
+                '"horizon": held.horizon, "many": many}',
+                '"horizon": await now() - (held.remembers or 0), "many": many}',
+            ),
+        ),
+        (RECEIVED + "nothing_is_deleted_that_the_horizon_does_not_refuse[sqlite]",),
+    ),
+    Mutant(
+        "a key at the horizon is deleted",
+        (Fault(RECEIVE, "counts_from < :horizon", "counts_from <= :horizon"),),
+        (RECEIVED + "a_key_is_remembered_for_as_long_as_was_declared_and_refused_when_it_has_been_forgotten[sqlite]",),
+    ),
+    Mutant(
+        "a key without a time is taken where keys are forgotten",
+        (
+            Fault(
+                RECEIVE,
+                "        if delivery.remembers is not None and delivery.undated != APPLY:\n",
+                "        if False:\n",
+            ),
+        ),
+        (RECEIVED + "a_key_without_a_time_is_refused_where_keys_are_forgotten[sqlite]",),
+    ),
+    Mutant(
+        "what was stated goes before what a key says itself",
+        (Fault(RECEIVE, "return stated if own is None else own", "return own if stated is None else stated"),),
+        (RECEIVED + "a_uuid_of_version_7_says_when_it_was_made",),
+    ),
+    Mutant(
+        "who receives a key waits for whoever is at it",
+        (Fault(RECEIVE, "    if not await _is_free(delivery.source, delivery.key):\n", "    if False:\n"),),
+        (receivers("receive-receive-postgres"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "who receives the first key of a source waits for whoever does",
+        (Fault(RECEIVE, "    if not await _is_free(delivery.source):\n", "    if False:\n"),),
+        (LENT_TO_RECEIVE + "so_is_the_first_key_of_a_source[psycopg]",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "whoever saw nobody before it is the first",
+        (Fault(RECEIVE, "    if bytes(seen.receipt) == delivery.receipt:\n", "    if True:\n"),),
+        (receivers("receive-receive-again-postgres"),),
+        on_postgres=True,
+    ),
+    Mutant(
+        "the middleware receives the key in a transaction of its own",
+        (
+            Fault(
+                RECEIVE,
+                "    if mark is None or bytes(mark.holder) == delivery.receipt:\n",
+                "    if mark is None or bytes(mark.holder) == delivery.receipt:\n        await receive(delivery)\n",
+            ),
+        ),
+        (SERVED + "what_the_application_rolled_back_was_never_received_and_may_be_tried_again" + BY_WSGI,),
+    ),
+    Mutant(
+        "a mark is taken from whoever works",
+        (Fault(RECEIVE, " where duly_receiving.until <= {now}\n", " where duly_receiving.until > 0\n"),),
+        (RECEIVED + "who_comes_meanwhile_is_told_how_long_at_the_latest[sqlite]",),
+    ),
+    Mutant(
+        "a mark never lapses",
+        (Fault(RECEIVE, " where duly_receiving.until <= {now}\n", " where duly_receiving.until <= 0\n"),),
+        (RECEIVED + "a_mark_whose_server_was_killed_lapses_by_the_clock_of_the_ledger[sqlite]",),
+    ),
+    Mutant(
+        "who leaves takes any mark away",
+        (Fault(RECEIVE, "and key = :key and holder = :holder", "and key = :key and holder = holder"),),
+        (RECEIVED + "who_leaves_takes_its_own_mark_away_and_no_other[sqlite]",),
+    ),
+    Mutant(
+        "a 5xx is stored",
+        (Fault("outbox/receiver/http.py", "    return 200 <= status < 500\n", "    return 200 <= status\n"),),
+        (SERVED + "a_5xx_after_the_commit_is_not_stored_and_the_application_is_asked_again" + BY_WSGI,),
+    ),
+    Mutant(
+        "an answer is stored whatever became of the key",
+        (
+            Fault(
+                RECEIVE,
+                " where r.source = :source and r.key = :key and r.payload = :payload\n",
+                " where r.source = :source\n",
+            ),
+        ),
+        (RECEIVED + "an_answer_is_stored_for_a_key_that_was_committed_and_for_no_other[sqlite]",),
+    ),
+    Mutant(
+        "every header of an answer is stored",
+        (
+            Fault(
+                "outbox/receiver/http.py",
+                " for name, value in headers if name.lower() in rules.stored_headers)",
+                " for name, value in headers)",
+            ),
+        ),
+        ("tests/receiver/test_http.py::test_of_headers_those_are_stored_that_were_named_and_never_a_cookie",),
+    ),
+    Mutant(
+        "a long answer is stored",
+        (Fault(DOOR, " or len(response.body) > rules.longest_answer:", ":"),),
+        (SERVED + "an_answer_that_is_too_long_is_not_stored_and_the_application_is_asked_again" + BY_WSGI,),
+    ),
+    Mutant(
+        "an answer in an event loop is sent and not stored",
+        (
+            Fault(
+                "outbox/receiver/asgi.py",
+                'self.leave(None if more else Response(start["status"], _plain(start["headers"]), self._held))',
+                "self.leave(None)",
+            ),
+        ),
+        (SERVED + "of_headers_a_replay_has_those_that_describe_the_answer_and_no_cookie" + BY_ASGI,),
+    ),
+)
+
 # Faults that a story finds, and a history without being told where to look.
 FOUND_AGAIN = {
     "a row count decides whether a commit may happen": "sqlite-take-over-swallowed",
@@ -1080,8 +1259,8 @@ COMMITS = (
         (
             Fault(
                 JOB,
-                "                worked[-1]._abandon()\n            else:\n                return",
-                "                worked[-1]._abandon()\n            if True:\n                return",
+                "                worked[-1]._abandon()\n            else:\n                more",
+                "                worked[-1]._abandon()\n            if True:\n                more",
             ),
         ),
         (
@@ -1404,7 +1583,7 @@ OUTBOX = (
     ),
 )
 
-ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + AGAIN + COMMITS + OUTBOX
+ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + RECEIVERS + AGAIN + COMMITS + OUTBOX
 
 
 def planted(mutant: Mutant, folder: Path) -> Path:

@@ -37,6 +37,7 @@ def spell(statement: Statement, clock: str) -> str:
             "{still}": "for share",
             "{alone}": "for update",
             "{free}": "for no key update skip locked",
+            "{lockable}": "pg_try_advisory_xact_lock(:lock)::int",
             "{absent}": "and not exists (select 1 from duly.run where series = :series and nominal = :nominal)",
         }
         for token, text in tokens.items():

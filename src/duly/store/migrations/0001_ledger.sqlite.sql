@@ -11,6 +11,8 @@
 --   duly_backfill  past windows that were asked for       duly_backfill_run   the runs that a backfill opened or took on
 --   duly_message   what leaves for another system         duly_message_body   what it says
 --   duly_message_attempt   one sending that has ended     duly_destination    what senders to one place share
+--   duly_source    whose keys are received here           duly_received       one key of a source, in its effect's transaction
+--   duly_answer    what a received key was answered       duly_receiving      a key that somebody is working, with a lease
 --
 -- A run's identity is (series, nominal, revision). The nominal is 2 x the civil seconds of what the schedule says, in
 -- the schedule's own wall clock, + 1 for the second pass of a repeated hour. While an attempt is current it lives in
@@ -378,6 +380,47 @@ create table duly_destination (
     next_at integer not null                  -- the rate allows the next message then
 ) without rowid;
 
+-- The receiver's side: keys of messages that others sent, each written in the transaction of its effect.
+create table duly_source (
+    id         integer primary key,
+    name       text    not null unique,       -- whose keys these are: an endpoint, and its client where there are several
+    remembers  integer,                       -- how long a key is remembered; null: for ever
+    horizon    integer not null,              -- an instant: of keys first sent before it some have been forgotten
+    created_at integer not null
+);
+
+create table duly_received (
+    source      integer not null references duly_source (id),
+    key         text    not null,
+    payload     text    not null,             -- scheme:hash
+    first_sent  integer,                      -- the sender's word, the same at each delivery; null: nobody said
+    counts_from integer not null,             -- its age: since it was first sent, or else received
+    received_at integer not null,
+    receipt     blob    not null,             -- the delivery that applied it
+    primary key (source, key)
+) without rowid;
+
+create index duly_received_age on duly_received (source, counts_from);
+
+create table duly_answer (
+    receipt     blob    not null unique,
+    received_at integer not null,             -- read back from the receipt's own row: null here is a receipt that is gone (I2)
+    answered_at integer not null,
+    status      integer,
+    headers     text    not null,             -- JSON: pairs of name and value
+    body        blob    not null
+);
+
+-- A courtesy to duplicates that come meanwhile, and never the guard.
+create table duly_receiving (
+    source  integer not null references duly_source (id),
+    key     text    not null,
+    payload text    not null,
+    holder  blob    not null,
+    until   integer not null,
+    primary key (source, key)
+) without rowid;
+
 create table duly_event (
     id         integer primary key,
     at         integer not null,
@@ -440,6 +483,16 @@ select j.name as job, l.scope, s.zone, s.grain, a.id as adhoc,
   join duly_line l on l.id = s.line
   join duly_job j on j.id = l.job
   left join duly_adhoc a on a.series = m.series and a.nominal = m.nominal;
+
+-- Without payloads and bodies: they are nobody's business here.
+create view duly_received_readable as
+select s.name as source, r.key, lower(hex(r.receipt)) as receipt, a.status,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.first_sent / 1000000.0, 'unixepoch') as first_sent,
+       strftime('%Y-%m-%dT%H:%M:%fZ', r.received_at / 1000000.0, 'unixepoch') as received,
+       strftime('%Y-%m-%dT%H:%M:%fZ', a.answered_at / 1000000.0, 'unixepoch') as answered
+  from duly_received r
+  join duly_source s on s.id = r.source
+  left join duly_answer a on a.receipt = r.receipt;
 
 -- For jobs in any language: complete the run in the transaction that carries its effect, on the same database.
 --   insert into duly_complete (attempt_id, attempt) values ($DULY_ATTEMPT_ID, $DULY_ATTEMPT)

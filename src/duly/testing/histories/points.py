@@ -84,6 +84,8 @@ _POINTS_TO = {
     "former_name": {"job"},
     "backfill": {"series"},
     "backfill_run": {"backfill"},
+    "received": {"source"},
+    "receiving": {"source"},
 }
 
 # Nobody decides by what was told, and the clock stands still.

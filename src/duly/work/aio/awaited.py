@@ -1,28 +1,14 @@
-"""Awaiting: answers that cannot be mistaken for their truth, and work that cancellation does not cut in half."""
+"""Awaiting: work that cancellation does not cut in half, beside answers that cannot be mistaken for their truth."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
-from typing import Any, Generic, NoReturn, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from duly.store.awaited import Awaited as Awaited
 
 T = TypeVar("T")
-
-
-class Awaited(Generic[T]):
-    """What `await` makes an answer of. Without it nothing is done, and asking whether it is true raises `TypeError`."""
-
-    __slots__ = ("_work",)
-
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self._work = work
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        return self._work.__await__()
-
-    def __bool__(self) -> NoReturn:
-        self._work.close()
-        raise TypeError("this answer has to be awaited before it is asked for its truth; nothing was done")
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> tuple[T, asyncio.CancelledError | None]:
