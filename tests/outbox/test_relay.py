@@ -136,7 +136,7 @@ def test_an_unknown_message_goes_again_with_its_key_and_the_instant_of_its_first
 
     deliver(book, to)
 
-    assert [(m.key, m.attempt, m.first_sent_at) for m in to.asked] == [("key-of-a", 1, None), ("key-of-a", 2, began)]
+    assert [(m.key, m.attempt, m.first_sent_at) for m in to.asked] == [("key-of-a", 1, began), ("key-of-a", 2, began)]
     assert post.message(run).state == DELIVERED
 
 

@@ -18,7 +18,7 @@ from duly.ledger.events import tell
 from duly.ledger.message_states import PENDING, UNKNOWN, UNSETTLED
 from duly.ledger.records import RunId
 from duly.ledger.take import HOLD_RUN, run_parameters
-from duly.records import record
+from duly.records import record, replace
 from duly.times import SECOND
 
 TYPE_CHECKING = False
@@ -561,9 +561,12 @@ async def _take(
         "remembers": limits.remembers,
     }
     if seen.state == PENDING:
-        if await count(BEGIN_IF_PENDING, **begin):
-            return await _parcel(message, seen, attempt_id, owner, instant, probing=False)
-        return None
+        if not await count(BEGIN_IF_PENDING, **begin):
+            return None
+        first = seen.first_sent_at
+        if first is None or first + limits.remembers <= instant:
+            first = instant  # as it stands in the row now
+        return await _parcel(message, replace(seen, first_sent_at=first), attempt_id, owner, instant, probing=False)
     if await count(BEGIN_AGAIN_IF_REMEMBERED, **begin):
         return await _parcel(message, seen, attempt_id, owner, instant, probing=False)
     gone = seen.attempt_id is None or not await alive(seen.attempt_id)

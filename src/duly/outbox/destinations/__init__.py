@@ -30,8 +30,8 @@ class Message:
     """What a destination is given of a message.
 
     `key`: the idempotency key, a UUID as text of 36 characters, the same for every attempt. `run`: the run's key. `name`: the
-    message's name within its run. `attempt`: 1 for the first sending. `first_sent_at`: the instant of the first sending in
-    microseconds; None: it was never sent before.
+    message's name within its run. `attempt`: 1 for the first sending. `first_sent_at`: the instant, in microseconds, of the
+    first sending that the receiver may know of, this one or an earlier; None: nobody keeps it.
     """
 
     key: str

@@ -27,7 +27,7 @@ from duly.outbox.destinations.probes import probe_of
 from duly.outbox.destinations.settings import SecretMissing
 from duly.outbox.destinations.signing import signed
 from duly.records import record
-from duly.times import DAY, SECOND
+from duly.times import DAY, SECOND, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from duly.outbox.destinations.probes import Probe
     from duly.outbox.destinations.settings import Secret, Settings
 
-KEY_HEADER = "Idempotency-Key"
+KEY_HEADER, FIRST_SENT = "Idempotency-Key", "Duly-First-Sent"
 _OWN = ("host", "content-length", "content-type", "transfer-encoding", "connection", "webhook-id", "webhook-signature")
 
 
@@ -184,6 +184,8 @@ class Http:
         headers = {"Content-Type": message.content_type, **self._credentials(url)}
         # RFC 8941: a text is quoted. Elsewhere than in the header of the draft nobody expects that.
         headers[self._key_header] = f'"{message.key}"' if self._key_quoted else message.key
+        if message.first_sent_at is not None:  # a receiver that forgets keys can tell how old this one is
+            headers[FIRST_SENT] = instant_text(message.first_sent_at)
         if self._signing_secret is not None:
             headers.update(signed(message, self._signing_secret, at=int(time())))
         return headers
