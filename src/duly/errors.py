@@ -96,11 +96,11 @@ class ScheduleChanged(Refused):
     """The job is declared with another schedule than the one in force in the ledger; nothing was run."""
 
 
-# -- try again --------------------------------------------------------------------------------------------------------
-
-
 class NotComplete(DulyError):
-    """The run is not complete, so it has no result yet; `duly explain` says how it stands."""
+    """The run is not complete, and so it has no result; `duly explain` says how it stands."""
+
+
+# -- try again --------------------------------------------------------------------------------------------------------
 
 
 class Conflict(DulyError):

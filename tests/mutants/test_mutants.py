@@ -1232,8 +1232,8 @@ COMMITS = (
         (
             Fault(
                 JOB,
-                "            except BaseException as e:\n                run._abandon()\n",
-                "            except BaseException as e:\n",
+                "                worked[-1]._abandon()\n                if not isinstance(e, Exception):",
+                "                if not isinstance(e, Exception):",
             ),
         ),
         (GROUPS + "one_that_fails_is_on_record_and_the_others_are_done_once",),
@@ -1259,8 +1259,8 @@ COMMITS = (
         (
             Fault(
                 JOB,
-                "                worked[-1]._abandon()\n            else:\n                more",
-                "                worked[-1]._abandon()\n            if True:\n                more",
+                "is_done = self._store.read(has_completed(group.first.claim))",
+                "is_done = True",
             ),
         ),
         (

@@ -19,6 +19,7 @@ QUIET = {
     "below_horizon",
     "cancel_asked",
     "job_retired",
+    "keys_horizon_raised",
     "message_late_word",
     "message_unknown",
     "messages_doubted",

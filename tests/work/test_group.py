@@ -87,14 +87,15 @@ def test_a_line_whose_runs_must_not_overlap_is_never_seen_with_two(bank: Bank) -
     seen: list[object] = []
 
     def effect(run: Run) -> None:
-        seen.append(bank.rows("select count(*) from duly_run where state <> 'completed'"))
+        running = "select count(*) from duly_run where state = 'running'"
+        seen.append((bank.rows(running), run.tx.execute(running).fetchall()))  # by others, and from within
         add_ten(run.tx)
 
     credit = behind(bank, effect)
     seen.clear()
     credit.catch_up()
 
-    assert seen == [[(0,)]] * 10
+    assert seen == [([(0,)], [(1,)])] * 10
 
 
 def test_a_group_ends_when_it_has_lasted_long_enough(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,8 +156,61 @@ def test_one_that_fails_is_on_record_and_the_others_are_done_once(bank: Bank) ->
     assert "credit:2026-09-18[UTC], attempt 1" in caught.value.exceptions[0].__notes__[0]
     assert (bank.units, bank.completed) == (90, 10)
     assert dict(bank.runs("credit"))["2026-09-18T00:00:00"] == "failed"
-    assert (called[15], called[18], called[19]) == (2, 1, 1)  # what was done before it went with it
+    assert (called[15], called[18], called[19]) == (2, 2, 1)  # with those before it, it is tried alone
     assert Counter(outcome for _, outcome in bank.history()) == {"completed": 10, "failed": 1}
+
+
+def test_however_many_fail_a_function_is_called_twice_at_most(bank: Bank) -> None:
+    called: Counter[str] = Counter()
+
+    def effect(run: Run) -> None:
+        called[run.key] += 1
+        assert run.date is not None
+        if run.date.day % 3 == 0:
+            raise ZeroDivisionError
+
+    credit = behind(bank, effect, days=14)
+    with_errors_allowed(credit.catch_up)
+
+    assert max(called.values()) == 2
+    assert Counter(state for _, state in bank.runs("credit")) == {"completed": 10, "failed": 5}
+
+
+def test_what_one_run_has_broken_is_not_put_on_record_against_the_next(bank: Bank) -> None:
+    """SQLite ends the transaction; who did it has swallowed the error."""
+    bank.amend(
+        "create trigger odd before insert on export when new.day = '2026-09-17' begin select raise(rollback, 'no'); end"
+    )
+
+    def effect(run: Run) -> None:
+        with suppress(sqlite3.IntegrityError):
+            run.tx.execute("insert into export values (?)", (str(run.date),))
+
+    credit = behind(bank, effect, days=6)
+    with pytest.raises(ExceptionGroup) as caught:
+        credit.catch_up()
+
+    assert len(caught.value.exceptions) == 1
+    assert [day for day, state in bank.runs("credit") if state == "failed"] == ["2026-09-17T00:00:00"]
+
+
+def test_runs_of_a_zone_that_is_no_longer_in_force_keep_their_names(bank: Bank) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def effect(run: Run) -> None:
+        seen.append((run.key, run.idempotency_key))
+
+    behind(bank, effect, days=4, schedule=duly.daily("Europe/Berlin"), version="a")
+    seen.clear()
+    weekly = bank.ledger.job("credit", duly.weekly("UTC"), catch_up=duly.EACH, inline=True, group=100, version="b")(
+        effect
+    )
+
+    done = [each.key for each in weekly.catch_up()]
+
+    assert done == [f"credit:2026-09-{day}[Europe/Berlin]" for day in range(15, 19)]
+    assert [key for key, _ in seen] == done
+    assert len({key for _, key in seen}) == 4
 
 
 def test_a_failed_run_whose_time_has_come_is_worked_in_its_group_again(bank: Bank) -> None:
@@ -243,6 +297,37 @@ credit.catch_up()
     assert (bank.units, bank.completed) == (100, 11)
 
 
+def test_a_child_that_a_run_has_forked_works_none_of_its_parents_runs(bank: Bank) -> None:
+    credit = behind(bank, ten, days=4)
+    script = """
+@ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, inline=True, group=100)
+def credit(run):
+    global parent
+    run.tx.execute("update balance set units = units + 10")
+    if run.date.day == 16:
+        parent = os.getpid()
+        child = os.fork()
+        if child:
+            stop(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+    if os.getpid() != parent:
+        calls.append(run.date.day)
+
+import os
+parent, calls = os.getpid(), []
+try:
+    credit.catch_up()
+finally:
+    if os.getpid() != parent:
+        os._exit(10 + len(calls))
+"""
+    worker = Worker(bank, script)
+    worker.reaches("11")  # it has come to the end of its own run, and no further
+    worker.kill()
+
+    assert len(credit.catch_up()) == 4
+    assert bank.units == 40
+
+
 def test_what_ends_the_process_is_on_record_too(bank: Bank) -> None:
     def effect(run: Run) -> None:
         assert run.date is not None
@@ -272,6 +357,7 @@ def test_where_the_policy_works_the_newest_only_there_is_nothing_to_share(bank: 
     ("settings", "said"),
     [
         ({"group": 0}, "group: 0 is not how many runs"),
+        ({"group": 2**64}, "write 1 to 10000"),
         ({"group": True}, "group: True is not"),
         ({"group": "9"}, "group: '9' is not"),
         ({"group": 2}, "say inline=True as well"),

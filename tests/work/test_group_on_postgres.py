@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -94,6 +95,40 @@ def test_where_a_commit_fails_they_are_worked_one_by_one_and_the_guilty_one_is_f
     assert [type(error) for error in caught.value.exceptions] == [psycopg.errors.ForeignKeyViolation]
     assert units(url) == 100
     assert sorted(outcomes(url)) == ["completed"] * 10 + ["failed"]
+
+
+def test_the_first_run_of_a_line_fails_once_and_is_on_record(url: str) -> None:
+    """The line's series was made in the transaction that was rolled back, and its number is never given again."""
+    for group in (1, 9):
+        settings = {**GROUP, "group": group}
+
+        def effect(run: duly.Run[Tx]) -> None:
+            raise ZeroDivisionError
+
+        credit = duly.postgres(url).job(f"credit-{group}", duly.daily("UTC"), **settings)(effect)
+        with pytest.raises(ExceptionGroup) as caught:
+            credit.catch_up()
+        assert [type(error) for error in caught.value.exceptions] == [ZeroDivisionError]
+
+    assert outcomes(url) == ["failed", "failed"]
+
+
+def test_what_one_run_has_broken_is_not_put_on_record_against_the_next(url: str) -> None:
+    """Its transaction is aborted, and whoever comes next is told of that."""
+
+    def effect(run: duly.Run[Tx]) -> None:
+        run.tx.execute(ADD)
+        if str(run.date) == "2026-09-18":
+            with suppress(psycopg.Error):
+                run.tx.execute("select 1 / 0")
+
+    credit = behind(url, effect)
+    with pytest.raises(ExceptionGroup) as caught:
+        credit.catch_up()
+
+    assert len(caught.value.exceptions) == 1
+    assert states(url) == [*["completed"] * 4, "failed", *["completed"] * 6]
+    assert units(url) == 100
 
 
 def test_a_run_that_another_transaction_settles_meanwhile_is_not_completed_over_it(url: str) -> None:

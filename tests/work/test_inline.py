@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -129,6 +130,24 @@ def test_catching_up_works_each_day_and_tells_of_failures_at_the_end(bank: Bank)
     assert [type(error) for error in caught.value.exceptions] == [ZeroDivisionError]
     assert bank.units == 30
     assert [state for _, state in bank.runs("credit")] == ["completed", "failed", "completed", "completed"]
+
+
+@pytest.mark.parametrize("group", [1, 9])
+def test_the_first_run_of_a_line_fails_once_and_is_on_record(bank: Bank, group: int) -> None:
+    called: list[str] = []
+
+    def effect(run: Run) -> None:
+        called.append(run.key)
+        assert len(called) < 5
+        raise ZeroDivisionError
+
+    settings: dict[str, Any] = {"inline": True, "group": group, "retry_delay": "1h"}
+    credit = bank.ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, **settings)(effect)
+    with pytest.raises(ExceptionGroup):
+        credit.catch_up()
+
+    assert [state for _, state in bank.runs("credit")] == ["failed"]
+    assert bank.history() == [(1, "failed")]
 
 
 def test_it_takes_over_what_another_attempt_left(bank: Bank) -> None:

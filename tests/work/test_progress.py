@@ -206,7 +206,37 @@ def test_a_run_that_left_none_has_no_result_nor_has_one_that_is_done_again(bank:
     assert bank.ledger.result("credit", DAY) == {"rows": 1}
 
 
-@pytest.mark.parametrize("value", [float("nan"), {1: 2}, {"when": DAY.encode()}, "x" * 70_000])
+def holds_itself() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+def test_a_result_may_be_filled_in_after_it_was_set(bank: Bank) -> None:
+    def export(run: Run) -> None:
+        run.result = {}
+        run.result["rows"] = 3
+
+    bank.ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)(export).run(DAY)
+
+    assert bank.ledger.result("credit", DAY) == {"rows": 3}
+
+
+def test_what_a_result_holds_is_shown_so_that_a_terminal_obeys_none_of_it(bank: Bank) -> None:
+    def export(run: Run) -> None:
+        run.result, run.output = "\u009b2J\u202e", "\x1b[2Jout.csv"
+
+    bank.ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)(export).run(DAY)
+
+    for told in (said(bank, "explain", "credit", DAY), said(bank, "runs", "show", "credit", DAY)):
+        assert not {"\x1b", "\u009b", "\u202e"} & set(told)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), {1: 2}, {"when": DAY.encode()}, "x" * 70_000, "\ud800", {"\udfff": 1}, 10**5000, holds_itself()],
+    ids=["nan", "key", "bytes", "long", "surrogate", "surrogate key", "huge", "itself"],
+)
 def test_a_result_that_is_not_json_or_too_long_is_refused_by_name(bank: Bank, value: Any) -> None:
     def export(run: Run) -> None:
         with pytest.raises(duly.Misuse, match=r"^result"):

@@ -24,7 +24,7 @@ from duly.cli.runs_argument import addressed, echo, known_job, run_argument
 from duly.errors import Misuse, UnknownRun
 from duly.evidence.runs import Attempt, History, Told, history, runs
 from duly.evidence.verdict import Window, window_of
-from duly.evidence.words import ago, span
+from duly.evidence.words import ago, printable, span
 from duly.ledger import states
 from duly.ledger.address import Addressed
 from duly.ledger.ask import now as ledger_now
@@ -202,7 +202,7 @@ def _one_in_words(seen: _Seen, args: argparse.Namespace) -> str:
     if seen.history.events:
         parts += ["", "events", table([_event_row(told, at) for told in seen.history.events])]
     for text in seen.history.texts:
-        parts += ["", f"{text.kind} of attempt {text.number}", text.body] if text.body else []
+        parts += ["", f"{text.kind} of attempt {text.number}", printable(text.body)] if text.body else []
     return "\n".join(parts)
 
 

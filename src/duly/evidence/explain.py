@@ -10,7 +10,7 @@ from __future__ import annotations
 from duly.evidence import verdict
 from duly.evidence.runs import Attempt, History, Told, history
 from duly.evidence.verdict import Window, grace_text, window_of, windows_of_line
-from duly.evidence.words import ago, span
+from duly.evidence.words import ago, printable, span
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import Statement, every, now, one
@@ -368,7 +368,7 @@ def _hears(told: Explanation) -> str:
 def _left(told: Explanation, row: Run | None) -> list[str]:
     """Where the completing attempt left its output, and its result, if it said."""
     return [
-        f"Its {text.kind}: {text.body}."
+        f"Its {text.kind}: {printable(text.body)}."
         for text in told.history.texts
         if row is not None
         and (text.revision, text.number) == (row.revision, row.fence)

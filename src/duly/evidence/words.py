@@ -1,4 +1,4 @@
-"""Words: spans of time as people say them."""
+"""Words: spans of time as people say them, and what others wrote as a terminal may show it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def span(micros: int) -> str:
                 f"{micros // size}{name}{rest}{smaller}" if rest and micros < 10 * size else f"{micros // size}{name}"
             )
     return f"{micros // SECOND}s"
+
+
+def printable(text: str) -> str:
+    """The same text; what is no letter, sign or end of a line stands as its escape."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
 
 
 def ago(instant: int, now: int) -> str:

@@ -15,10 +15,10 @@ from duly.ledger.ask import Statement, do, every, now
 from duly.ledger.complete import Left, complete_or_raise, keep_left, record_end_or_raise
 from duly.ledger.open import Idle, Taken, claim_next
 from duly.ledger.owed import WORKABLE_OF_LINE
-from duly.ledger.records import Claim, Claimer, Run, RunId
+from duly.ledger.records import Claim, Claimer, Run, RunId, Series
 from duly.ledger.register import Declaration
+from duly.ledger.spells import known_of
 from duly.ledger.take import claim_parameters
-from duly.ledger.windows import notice_drift
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -49,6 +49,7 @@ class Group:
     """The run that was taken, and those of its line that may follow it in the same transaction, the oldest first."""
 
     first: Taken
+    series: Series  # of all of them
     rest: list[Run]
     is_cut: bool  # there may be more than these
 
@@ -65,7 +66,9 @@ async def claim_group(
     if not isinstance(taken, Taken):
         return taken
     rest = await _rest(taken, await now() if as_of is None else as_of, tried, most - 1) if taken.more else []
-    return Group(taken, rest, is_cut=taken.more and len(rest) in (0, most - 1))
+    known = await known_of(taken.known, taken.run)
+    assert known.series is not None
+    return Group(taken, known.series, rest, is_cut=taken.more and len(rest) in (0, most - 1))
 
 
 async def _rest(taken: Taken, as_of: int, tried: frozenset[RunId], most: int) -> list[Run]:
@@ -79,7 +82,6 @@ async def _rest(taken: Taken, as_of: int, tried: frozenset[RunId], most: int) ->
         if run.state == states.RUNNING or run.series != taken.run.id.series:  # to be judged first, or named otherwise
             break
         if run.id not in tried:
-            await notice_drift(known, run, taken.claim.owner)
             rest.append(run)
     return rest
 
@@ -91,7 +93,6 @@ def members(
     that follows the claim is written down with its completion. Pure.
     """
     taken = group.first
-    assert taken.known.series is not None
     yield taken.key, taken.claim, taken.run
     for run in group.rest:
         began_at = taken.claim.started_at + elapsed()
@@ -110,7 +111,7 @@ def members(
             taken.claim.remembers,
             run,
         )
-        yield key_in(taken.known, taken.known.series, run.id), claim, run
+        yield key_in(taken.known, group.series, run.id), claim, run
 
 
 async def complete_group(taken: Taken, worked: list[tuple[Claim, Left]]) -> None:

@@ -26,7 +26,7 @@ from duly.ledger.records import (
     pause_of,
 )
 from duly.ledger.register import Declaration, declare, find, find_again, is_complete, refusal_of, refused
-from duly.ledger.spells import find_nominal, known_of, spells_of
+from duly.ledger.spells import find_nominal, is_of_line, known_of, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
 from duly.records import record
@@ -203,6 +203,8 @@ async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Ta
     known = await declare(declared)
     if isinstance(known, (Refused, Misuse)):
         return known
+    if not await is_of_line(known, run):  # what was seen of it went with its transaction
+        return Idle(known, None, None)
     # An inline attempt that failed took the row of its window with it.
     seen = await look(run)
     known = await known_of(known, run)

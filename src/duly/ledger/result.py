@@ -26,5 +26,7 @@ async def result_of(job: str, scope: str, window: str) -> str | None:
     addressed = await by_window(job, scope, window)
     seen = await look(addressed.run)
     if seen is None or seen.state != states.COMPLETED:
-        raise NotComplete
+        raise NotComplete(
+            f"{job} {window} is not complete, and so it has no result; `duly explain {job} {window}` says why"
+        )
     return await one(RESULT_OF, str, **run_parameters(seen.id), number=seen.fence)

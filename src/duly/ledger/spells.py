@@ -57,6 +57,8 @@ SERIES_OF_LINE = Statement(
 
 SERIES_OF_RUN = Statement("series_of_run", f"select {SERIES_COLUMNS} from duly_series s where s.id = :series")
 
+LINE_OF_SERIES = Statement("line_of_series", "select s.line from duly_series s where s.id = :series")
+
 
 def spell_in_force(known: Known) -> Spell:
     """The version in force with its spell, which has no end yet. Raises `NoSchedule` for a job without one."""
@@ -113,6 +115,14 @@ async def known_by(known: Known, zone: str, grain: str) -> Known | None:
     last = next((version for version in reversed(versions) if (version.zone, version.grain) == (zone, grain)), None)
     series = await one(FIND_SERIES, Series, line=known.line.id, zone=zone, grain=grain)
     return None if last is None or series is None else replace(known, version=last, series=series)
+
+
+async def is_of_line(known: Known, run: RunId) -> bool:
+    """Whether a run is of the line that is known."""
+    if known.series is not None and run.series == known.series.id:
+        return True
+    assert known.line is not None
+    return await one(LINE_OF_SERIES, int, series=run.series) == known.line.id
 
 
 async def known_of(known: Known, run: Run | RunId) -> Known:

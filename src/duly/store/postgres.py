@@ -576,6 +576,20 @@ class PostgresStore:
             del self._sessions.session
 
 
+class ForgettableConnection(psycopg.Connection[Any]):
+    """A connection that ends with the ledger that it is of, where that is forgotten: psycopg would complain of it, if the
+    collector met it before what closes it.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._pid = os.getpid()  # a forked child must not end its parent's
+        super().__init__(*args, **kwargs)
+
+    def __del__(self, *_: Any) -> None:
+        if self._pid == os.getpid():
+            self.pgconn.finish()
+
+
 class Session:
     """One thread's connection to the ledger."""
 
@@ -583,7 +597,7 @@ class Session:
         self.pid = os.getpid()
         self.owned: OwnedTransaction | None = None
         try:
-            self.connection: psycopg.Connection[Any] = psycopg.connect(
+            self.connection: psycopg.Connection[Any] = ForgettableConnection.connect(
                 store.url, autocommit=True, application_name="duly", prepare_threshold=store.prepare_threshold
             )
         except psycopg.Error as e:

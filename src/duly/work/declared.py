@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
 
+LARGEST_GROUP = 10_000
 TRANSACTIONAL_RETRIES = 3  # of a job whose failures prove that nothing happened; others retry only where they say so
 
 
@@ -76,8 +77,8 @@ def declaration_of(
     check_policies(policies)
     if inline and effect != contracts.TRANSACTIONAL:
         raise Misuse(f"inline: the effect of an inline job is in its transaction, so it is transactional, not {effect}")
-    if type(group) is not int or group < 1:
-        raise Misuse(f"group: {group!r} is not how many runs at most may share a commit; write 1 or more")
+    if type(group) is not int or not 1 <= group <= LARGEST_GROUP:
+        raise Misuse(f"group: {group!r} is not how many runs at most may share a commit; write 1 to {LARGEST_GROUP}")
     if group > 1 and not inline:
         raise Misuse("group: runs share a commit where each of them is in its transaction; say inline=True as well")
     if group > 1 and ordered:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from datetime import date
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, Refused, UnknownScope
+from duly.errors import ClaimLost, DulyError, Misuse, Refused, TransactionOwned, UnknownScope
 from duly.ledger import contracts
 from duly.ledger.address import scopes_to_work
 from duly.ledger.backfill import scope_of_backfill
@@ -26,6 +27,7 @@ from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration, declare, is_declared
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
+from duly.ledger.windows import notice_drift
 from duly.records import replace
 from duly.schedule.keys import RunKey
 from duly.times import SECOND, parse_duration
@@ -93,7 +95,7 @@ class Job(Generic[Tx]):
         self._enrolled = not roster
         self._inline = inline
         self._group = group
-        self._alone = 0  # so many runs are worked one by one: their group could not be committed
+        self._alone: Counter[str] = Counter()  # so many runs of a scope are worked alone: their group came to nothing
         self._destinations = destinations
         self._memory = Memory()
 
@@ -222,15 +224,19 @@ class Job(Generic[Tx]):
         any. Raises what the ledger refuses before a claim.
         """
         seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
-        return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried) if seen.writes else seen
+        if not seen.writes:
+            return seen
+        if self._inline:  # what failed is claimed again by its series: that must not go with the transaction
+            self._know(declared)
+        return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     def _attempt_owed(
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
     ) -> list[Attempted] | Idle:
         """As `_attempt_next`, without a look before."""
-        if self._group > 1 and not self._alone:
+        if self._group > 1 and self._alone[declared.scope] <= 0:
             return self._attempt_group(declared, trigger, as_of=as_of, tried=tried)
-        self._alone = max(self._alone - 1, 0)
+        self._alone[declared.scope] -= 1
         pulse = Pulse(self._store, trigger=trigger)
         try:
             with self._claiming() as claiming:
@@ -248,8 +254,10 @@ class Job(Generic[Tx]):
     ) -> list[Attempted] | Idle:
         """Attempt runs of a line that are owed one after the other in one transaction, as long as it may last.
 
-        The first that fails takes what was done before it along: it is written down, and the others are worked again.
+        Where anything fails, nobody can tell whose doing it is: the transaction was theirs together. Nothing of it is kept, and
+        each of them is worked alone.
         """
+        pid = os.getpid()
         with self._claiming() as claiming:
             claimer = Claimer(new_attempt_id(), owner(), trigger)
             asked = claim_group(declared, claimer, as_of=as_of, tried=tried, most=self._group)
@@ -258,43 +266,47 @@ class Job(Generic[Tx]):
                 raise group
             if isinstance(group, Idle):
                 return group
-            worked = self._work_group(claiming, declared, group)
-            if isinstance(worked, Attempted):
-                return [worked]
+            worked: list[Run[Tx]] = []
             try:
+                self._work_group(claiming, group, worked)
                 worked[-1]._complete(complete_group(group.first, ends_of(worked)))
-            except Exception:  # which of them is in the way of the commit, nobody can tell
+                is_done = True
+            except BaseException as e:
+                if os.getpid() != pid:  # a forked child leaves by here: the attempts are its parent's
+                    raise
                 worked[-1]._abandon()
-            else:
-                more = group.has_more_than(len(worked))
-                return [completed_by(run, more=more) for run in worked]
-        self._alone = len(worked)
+                if not isinstance(e, Exception):
+                    self._record_interrupted(worked[-1], declared, group, e)
+                    raise
+                is_done = self._store.read(has_completed(group.first.claim))  # it came after the commit
+        if is_done:
+            more = group.has_more_than(len(worked))
+            return [completed_by(run, more=more) for run in worked]
+        self._alone[declared.scope] = len(worked)
         return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
-    def _work_group(self, claiming: Claiming, declared: Declaration, group: Group) -> list[Run[Tx]] | Attempted:
-        """Call the function for one run after the other, as long as their transaction may last. Answers all that were worked;
-        or the one that failed, with which nothing of the others is kept.
-        """
-        worked: list[Run[Tx]] = []
-        job, began = group.first.known.job, monotonic()
+    def _work_group(self, claiming: Claiming, group: Group, worked: list[Run[Tx]]) -> None:
+        """Call the function for one run after the other, as long as their transaction may last; `worked` is told of each."""
+        pid, began = os.getpid(), monotonic()
+        job, within = group.first.known.job, claiming.transaction
         for key, claim, row in members(group, new_attempt_id, passing(self._store)):
             if worked:
                 worked[-1]._leave()
-            within = claiming.transaction
+                if row.zone_facts is not None:
+                    claiming.ask(notice_drift(group.first.known, row, claim.owner))
             run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
-            try:
-                refuse_unfinished(self.function(run))
-            except BaseException as e:
-                run._abandon()
-                self._record(run, job, claim, row.payload, e, partial(claim_again, declared, claim.run))
-                e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
-                if not isinstance(e, Exception):
-                    raise
-                return Attempted(claim.run, run.key, run.attempt, e, more=True)
             worked.append(run)
+            refuse_unfinished(self.function(run))
+            if os.getpid() != pid:
+                raise TransactionOwned("this run belongs to the process that forked this one, which completes it")
             if monotonic() - began > GROUP_SECONDS:
                 break
-        return worked
+
+    def _record_interrupted(self, run: Run[Tx], declared: Declaration, group: Group, error: BaseException) -> None:
+        """Write down how a run of a group ended that wanted to end the process."""
+        claim, job = run._claim, group.first.known.job
+        self._record(run, job, claim, run._row.payload, error, partial(claim_again, declared, claim.run))
+        error.add_note(f"duly: in {run.key}, attempt {run.attempt}")
 
     def _attempted(self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]) -> Attempted:
         outcome: Completed | Exception
@@ -372,10 +384,13 @@ class Job(Generic[Tx]):
         self._enrol()
         scopes = self._scopes_to_work(None)
         for scope in scopes:
-            declared = for_scope(self._declared, scope, self._scopes)
-            if not raise_if_refused(self._store.read(is_declared(declared))):
-                raise_if_refused(self._store.write(declare(declared)))
+            self._know(for_scope(self._declared, scope, self._scopes))
         return scopes
+
+    def _know(self, declared: Declaration) -> None:
+        """Make a line known to the ledger, as it is declared here. Raises what the ledger refuses."""
+        if not raise_if_refused(self._store.read(is_declared(declared))):
+            raise_if_refused(self._store.write(declare(declared)))
 
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""

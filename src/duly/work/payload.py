@@ -23,8 +23,15 @@ def payload_hash(payload: Json) -> str:
 
 def canonical(value: Json, name: str) -> str:
     """The one text of a JSON value. Raises `PayloadInvalid`, naming what in `name` is not JSON."""
-    _check(value, name)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    try:
+        _check(value, name)
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except RecursionError:
+        raise PayloadInvalid(f"{name}: it is too deep, or holds itself") from None
+    except ValueError as e:
+        if isinstance(e, PayloadInvalid):
+            raise
+        raise PayloadInvalid(f"{name}: it has a number that is too long to be written") from None
 
 
 def parsed(text: str | None) -> Json:

@@ -18,7 +18,7 @@ from duly.ledger.records import Run as Row
 from duly.schedule.keys import RunKey
 from duly.times import SECOND, as_datetime, civil_text
 from duly.work.identity import idempotency_key, uuid_text
-from duly.work.payload import canonical, parsed
+from duly.work.payload import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ class RunFacts:
         self._cancelled = False
         self._progress: Progress | None = None
         self._output: str | None = None
-        self._result: str | None = None
+        self._result: Json = None
         self._destinations = destinations
         self._letters: Letters | None = None
         self._completed = False
@@ -178,6 +178,8 @@ class RunFacts:
         if isinstance(given, str):
             if not given.strip() or len(given) > LONGEST_OUTPUT:
                 raise Misuse(f"output: 1 to {LONGEST_OUTPUT} characters say where it is; these are {len(given)}")
+            if not is_text(given):
+                raise Misuse("output: it has a NUL, or surrogates that stand alone, and cannot be kept")
         elif given is not None:
             raise Misuse(f"output: a text says where it is, not a {type(given).__name__}")
         self._output = where
@@ -185,17 +187,15 @@ class RunFacts:
     @property
     def result(self) -> Json:
         """What the run has come to, as JSON: counts, totals, a name. Set by the function, kept with the completion, read by
-        `ledger.result(…)` and shown by `duly explain`. Never a secret, and no data that belongs in a table of yours. Setting it
-        raises `Misuse`.
+        `ledger.result(…)` and shown by `duly explain`. Never a secret, and no data that belongs in a table of yours. What is
+        not JSON, or too long, raises `Misuse`: when it is set, and when the run completes.
         """
-        return parsed(self._result)
+        return self._result
 
     @result.setter
     def result(self, value: Json) -> None:
-        text = canonical(value, "result")
-        if len(text) > LONGEST_RESULT:
-            raise Misuse(f"result: at most {LONGEST_RESULT} characters of JSON are kept, and these are {len(text)}")
-        self._result = None if value is None else text
+        _kept(value)
+        self._result = value
 
     def send(
         self, destination: str, body: Json | bytes, *, name: str | None = None, content_type: str | None = None
@@ -229,7 +229,24 @@ class RunFacts:
     def _left(self, output: str | None = None) -> Left:
         """What is kept with the completion; `output`, where it was said at the end."""
         letters = () if self._letters is None else self._letters.keyed()
-        return Left(self._output if output is None else output, self._result, letters)
+        return Left(self._output if output is None else output, _kept(self._result), letters)
+
+
+def _kept(result: Json) -> str | None:
+    """The text by which a result is kept. Raises `Misuse`."""
+    if result is None:
+        return None
+    text = canonical(result, "result")
+    if len(text) > LONGEST_RESULT:
+        raise Misuse(f"result: at most {LONGEST_RESULT} characters of JSON are kept, and these are {len(text)}")
+    if not is_text(text):
+        raise Misuse("result: a text in it has surrogates that stand alone, and cannot be kept")
+    return text
+
+
+def is_text(text: str) -> bool:
+    """Whether every database can keep it: no surrogates that stand alone, no NUL."""
+    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 class Run(RunFacts, Generic[Tx]):

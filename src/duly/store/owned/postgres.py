@@ -29,6 +29,7 @@ from duly.store.postgres import (
     COMPLETE_AT_ONCE,
     Answers,
     Begun,
+    ForgettableConnection,
     Mark,
     Past,
     begun_of,
@@ -148,22 +149,13 @@ class Ours:
         self._begun = begun_of(rows, self._past, before)
 
 
-def forget(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any], owner_pid: int) -> None:
-    """Who forgets a ledger forgets its connections: the collector may meet one before what would have closed it."""
-    if owner_pid == os.getpid():
-        connection.pgconn.finish()
-
-
-class OwnedConnection(Ours, psycopg.Connection[Any]):
+class OwnedConnection(Ours, ForgettableConnection):
     """A connection whose transaction belongs to duly."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # explicitly: a role's default may be otherwise
         self._first = threading.Lock()  # held while the transaction begins
-
-    def __del__(self, *_: Any) -> None:
-        forget(self, self._owner_pid)
 
     def give_back(self) -> None:
         super().give_back()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import date
 from functools import partial
@@ -26,6 +27,7 @@ from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration, declare, is_declared
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
+from duly.ledger.windows import notice_drift
 from duly.schedule.keys import RunKey
 from duly.work.aio.attempt import Claiming, Patience, Working, elapsed_since_first, held_of, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
@@ -88,7 +90,7 @@ class Job(Generic[Tx]):
         self._enrolled = not roster
         self._inline = inline
         self._group = group
-        self._alone = 0  # so many runs are worked one by one: their group could not be committed
+        self._alone: Counter[str] = Counter()  # so many runs of a scope are worked alone: their group came to nothing
         self._destinations = destinations
         self._memory = Memory()
 
@@ -218,15 +220,19 @@ class Job(Generic[Tx]):
     ) -> list[Attempted] | Idle:
         """Attempt the oldest run of a line that is owed and can be worked, or a group of them: as `duly.Job` does."""
         seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
-        return await self._attempt_owed(declared, trigger, as_of=as_of, tried=tried) if seen.writes else seen
+        if not seen.writes:
+            return seen
+        if self._inline:
+            await self._know(declared)
+        return await self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     async def _attempt_owed(
         self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
     ) -> list[Attempted] | Idle:
         """As `_attempt_next`, without a look before."""
-        if self._group > 1 and not self._alone:
+        if self._group > 1 and self._alone[declared.scope] <= 0:
             return await self._attempt_group(declared, trigger, as_of=as_of, tried=tried)
-        self._alone = max(self._alone - 1, 0)
+        self._alone[declared.scope] -= 1
         pulse = Pulse(self._store, trigger=trigger)
         try:
             async with self._claiming() as claiming:
@@ -245,49 +251,53 @@ class Job(Generic[Tx]):
         async with self._claiming() as claiming:
             claimer = Claimer(new_attempt_id(), owner(), trigger)
             asked = claim_group(declared, claimer, as_of=as_of, tried=tried, most=self._group)
-            group: Group | Idle = await claiming.claim(
-                asked, lambda _: None
-            )  # inline: the claim goes with its transaction
+            group: Group | Idle = await claiming.claim(asked, no_claim)
             if isinstance(group, Idle):
                 return group
-            worked = await self._work_group(claiming, declared, group)
-            if isinstance(worked, Attempted):
-                return [worked]
-            completing = worked[-1]._complete(complete_group(group.first, ends_of(worked)))
+            worked: list[Run[Tx]] = []
+            cancelled: BaseException | None = None
             try:
+                await self._work_group(claiming, group, worked)
+                completing = worked[-1]._complete(complete_group(group.first, ends_of(worked)))
                 _, cancelled = await to_the_end(completing)
-            except Exception:  # which of them is in the way of the commit, nobody can tell
+                is_done = True
+            except BaseException as e:
                 await to_the_end(worked[-1]._abandon())
-            else:
-                if cancelled is not None:
-                    raise cancelled
-                more = group.has_more_than(len(worked))
-                return [completed_by(run, more=more) for run in worked]
-        self._alone = len(worked)
+                if not isinstance(e, Exception):
+                    await to_the_end(self._record_interrupted(worked[-1], declared, group, e))
+                    raise
+                is_done = await self._store.read(has_completed(group.first.claim))  # it came after the commit
+        if cancelled is not None:
+            raise cancelled
+        if is_done:
+            more = group.has_more_than(len(worked))
+            return [completed_by(run, more=more) for run in worked]
+        self._alone[declared.scope] = len(worked)
         return await self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
-    async def _work_group(self, claiming: Claiming, declared: Declaration, group: Group) -> list[Run[Tx]] | Attempted:
+    async def _work_group(self, claiming: Claiming, group: Group, worked: list[Run[Tx]]) -> None:
         """Await the function for one run after the other: as `duly.Job` does."""
-        worked: list[Run[Tx]] = []
-        job, began = group.first.known.job, monotonic()
+        began = monotonic()
+        job, within = group.first.known.job, claiming.transaction
+        assert within is not None  # a group is inline
         for key, claim, row in members(group, new_attempt_id, passing(self._store)):
             if worked:
                 worked[-1]._leave()
-            within = claiming.transaction
+                if row.zone_facts is not None:
+                    await within.drive(notice_drift(group.first.known, row, claim.owner))
             run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
-            try:
-                refuse_unfinished(await self.function(run))
-            except BaseException as e:
-                again = partial(claim_again, declared, claim.run)
-                await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
-                e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
-                if not isinstance(e, Exception):
-                    raise
-                return Attempted(claim.run, run.key, run.attempt, e, more=True)
             worked.append(run)
+            refuse_unfinished(await self.function(run))
             if monotonic() - began > GROUP_SECONDS:
                 break
-        return worked
+
+    async def _record_interrupted(
+        self, run: Run[Tx], declared: Declaration, group: Group, error: BaseException
+    ) -> None:
+        """Write down how a run of a group ended that was cancelled, or wanted to end the process."""
+        claim, job = run._claim, group.first.known.job
+        await self._give_up(run, job, claim, run._row.payload, error, partial(claim_again, declared, claim.run))
+        error.add_note(f"duly: in {run.key}, attempt {run.attempt}")
 
     async def _attempted(
         self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]
@@ -366,10 +376,13 @@ class Job(Generic[Tx]):
         await self._enrol()
         scopes = await self._scopes_to_work(None)
         for scope in scopes:
-            declared = for_scope(self._declared, scope, self._scopes)
-            if not raise_if_refused(await self._store.read(is_declared(declared))):
-                raise_if_refused(await self._store.write(declare(declared)))
+            await self._know(for_scope(self._declared, scope, self._scopes))
         return scopes
+
+    async def _know(self, declared: Declaration) -> None:
+        """Make a line known to the ledger, as it is declared here: as `duly.Job` does."""
+        if not raise_if_refused(await self._store.read(is_declared(declared))):
+            raise_if_refused(await self._store.write(declare(declared)))
 
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""
@@ -469,6 +482,10 @@ class Job(Generic[Tx]):
             return
         missing = await self._store.read(differs(self._declared, self._roster))
         self._enrolled = not missing or has_enrolled(await self._store.write(enrol(self._declared, self._roster)))
+
+
+def no_claim(_: object) -> None:
+    """Of an inline claim there is nothing to give back: it goes with its transaction."""
 
 
 def _claim_of_taken(taken: object) -> Held | None:
