@@ -1,5 +1,5 @@
-"""Many messages while relays are killed, answers swallowed and the clock jumps: to a receiver that remembers keys, and to one that
-does not and can be asked. Each effect has to be there once, in the order of its run.
+"""Many messages while relays are killed, answers are swallowed and the clock jumps: to a receiver that remembers keys, and to
+one that does not and can be asked. Each effect has to be there once, in the order of its run.
 
     python -m campaigns.outbox [MESSAGES] [SEED]
 """
@@ -47,7 +47,7 @@ def tell(book: Book, *, remembers: bool, messages: int, chance: random.Random) -
     post, runs = Post(book), []
     book.job()
     for number in range(messages // OF_A_RUN):
-        day = str(date(2020, 1, 1) + timedelta(number))
+        day = str(date(2015, 1, 1) + timedelta(number))
         runs.append(post.complete(book.take(day), *(f"{day}-{name}" for name in "abcd"[:OF_A_RUN])))
     deaths: Counter[str] = Counter()
     with receiver(remembers=remembers) as to:
