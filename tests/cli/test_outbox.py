@@ -198,3 +198,17 @@ def test_a_destination_that_cannot_be_understood_is_named_with_its_table(
     assert wrong.code == 78
     assert "[destinations.billing]" in wrong.talk
     assert why in wrong.talk
+
+
+def test_a_program_of_a_destination_lies_in_the_folder_of_its_file(story: Story, tmp_path: Path) -> None:
+    """Wherever duly is called from, as with the command of a job."""
+    program = tmp_path / "send.sh"
+    program.write_text(f"#!/bin/sh\ncat >> {tmp_path}/received\n")
+    program.chmod(0o755)
+    config = tmp_path / "duly.toml"
+    config.write_text(
+        '[destinations.billing]\nkind = "command"\nargv = ["./send.sh", "{name}"]\nremembers = "forever"\n'
+    )
+
+    assert deliver(story, str(config)).code == 0
+    assert (tmp_path / "received").read_bytes() == SECRET * 3

@@ -246,6 +246,47 @@ def test_while_a_relay_serves_it_hears_when_it_is_woken_and_when_it_is_to_stop(t
     assert trouble == []
 
 
+def test_a_relay_ends_when_it_is_told_to_though_its_ledger_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relays, "SETTLE_SECONDS", 0.1)
+    book = Book(tmp_path / "jobs.db")
+    Post(book).sent()
+    holds, arrived = threading.Event(), threading.Event()
+
+    class Holding(Scripted):
+        def deliver(self, message: Message, *, seconds: float) -> Delivered:
+            arrived.set()
+            holds.wait(10)
+            return Delivered("201")
+
+    relay = relay_of(book.store, {"billing": Route("billing", Holding)})
+    trouble: list[str] = []
+    serving = threading.Thread(target=relay.serve, kwargs={"poll": 3600.0, "trouble": trouble.append})
+    serving.start()
+    assert arrived.wait(10)
+    Path(book.path).rename(tmp_path / "elsewhere.db")
+    relay.stop()
+    holds.set()
+    serving.join(20)
+
+    assert not serving.is_alive()
+    assert "1 messages are in doubt" in trouble[-1]
+
+
+def test_a_destination_that_cannot_be_made_is_in_no_other_ones_way(book: Book) -> None:
+    post = Post(book)
+    run = post.sent()
+
+    def broken() -> Scripted:
+        raise RuntimeError
+
+    routes = {"a": Route("a", broken), "billing": Route("billing", lambda: Scripted(Delivered("201")))}
+    relay_of(book.store, routes).deliver()
+
+    assert post.message(run).state == DELIVERED
+
+
 @pytest.mark.parametrize(
     ("next_at", "instant", "interval", "many", "begins"),
     [

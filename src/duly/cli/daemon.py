@@ -100,7 +100,12 @@ def _relay(
     relay = relay_of(
         store, routes, lambda told: say(f"{told.run} message {told.name} to {told.destination} {told.state}")
     )
-    thread = threading.Thread(target=relay.serve, kwargs={"poll": limits.poll, "trouble": say}, name="duly-relay")
+
+    def serve() -> None:
+        relay.serve(poll=limits.poll, trouble=say)
+        store.close()  # this thread's connection
+
+    thread = threading.Thread(target=serve, name="duly-relay")
     thread.start()
 
     def end() -> None:

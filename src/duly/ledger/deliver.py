@@ -38,7 +38,7 @@ LAPSED = Statement(
     "lapsed_messages",
     # Not those that somebody is writing of: he may hold them, and wait for what we hold.
     """
-select m.series, m.nominal, m.revision, m.number, m.fence, m.attempt_id, m.started_at, m.owner
+select m.series, m.nominal, m.revision, m.number, m.name, m.fence, m.attempt_id, m.started_at, m.owner
   from duly_message m
  where m.destination = :destination and m.state = 'sending' and m.lease_until <= {now} and m.due_at <= {now}
  limit :limit
@@ -343,6 +343,7 @@ class _Lapsed:
     nominal: int
     revision: int
     number: int
+    name: str
     fence: int
     attempt_id: bytes
     started_at: int
@@ -511,7 +512,8 @@ async def lapse(destination: str, *, stand_by: int, many: int = 100) -> int:
                 owner=gone.owner,
                 said="its attempt vanished",
             )
-            await tell("message_unknown", run=message.run, attempt_id=gone.attempt_id, by=gone.owner, detail="vanished")
+            detail = f"message {gone.name} to {destination}: its attempt vanished"
+            await tell("message_unknown", run=message.run, attempt_id=gone.attempt_id, by=gone.owner, detail=detail)
     return found
 
 

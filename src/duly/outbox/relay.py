@@ -140,6 +140,11 @@ class Relay:
                     Exception
                 ) as e:  # it is to go on, whatever was wrong; a message of others may say what no log should
                     said = str(e) if isinstance(e, DulyError) else type(e).__name__
+                    if (
+                        self._stopped
+                    ):  # what came back is not on record: when its lease is over it is unknown, as it is now
+                        trouble(f"the outbox ends, and {len(self._words)} messages are in doubt: {said}")
+                        return
                     trouble(f"the outbox goes on in a second: {said}")
                     until = 1.0
                 self._wait(until)
@@ -312,11 +317,16 @@ class _Lane:
     def remembers(self) -> int:
         """How long the receiver knows a key, in microseconds. It may have to be asked."""
         if time.monotonic() - self._asked >= ASK_AGAIN_SECONDS:
-            if self._first is None:
-                self._first = self.route.make()
-                self._made.append(self._first)
             self._asked = time.monotonic()
-            self._heard(self._first)
+            try:
+                if self._first is None:
+                    self._first = self.route.make()
+                    self._made.append(self._first)
+                self._heard(self._first)
+            except (
+                Exception
+            ):  # of a destination that cannot be asked nothing is believed, and no other one waits for it
+                self._remembers = 0
         return self._remembers
 
     def _heard(self, destination: Destination) -> None:

@@ -252,6 +252,18 @@ def destination_entry(name: str, table: Table) -> Route:
 
     try:
         check_job_name(name)
-        return route_of(name, table.values)
+        return route_of(name, {key: _in_folder(key, value, table) for key, value in table.values.items()})
     except Misuse as e:
         raise table.wrong(e) from e
+
+
+def _in_folder(key: str, value: object, table: Table) -> object:
+    """A value of a destination's table; files, and programs that are named by a path, lie in the folder of the file."""
+    if key.endswith("_file") and isinstance(value, str) and value:
+        return table.path(value)
+    if key.endswith("_file") and isinstance(value, dict):  # headers, each in a file
+        return {name: _in_folder(key, each, table) for name, each in value.items()}
+    is_command = key in ("argv", "probe") and isinstance(value, list) and value
+    if is_command and all(isinstance(word, str) for word in value):  # type: ignore[attr-defined]  # it is a list
+        return list(_rooted(tuple(value), table))  # type: ignore[arg-type]
+    return value
