@@ -12,9 +12,10 @@ from duly.ledger.address import by_window
 from duly.ledger.backfill import FAILED, Asked, cancel_backfill, pause_backfill, start
 from duly.ledger.backfill_claim import claim_backfill
 from duly.ledger.cancel import cancel
-from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
+from duly.ledger.complete import NOTHING, complete_or_raise, doubt_or_raise, fail_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.forget import forgettable, raise_horizon
+from duly.ledger.group import Group, claim_group, complete_group, members
 from duly.ledger.open import Taken, claim_next
 from duly.ledger.records import Claim, Claimer, Known, RunId
 from duly.ledger.register import Declaration, declare, find
@@ -45,6 +46,7 @@ FAR_AHEAD = 1 << 60
 # -- what is given ------------------------------------------------------------------------------------------------------
 
 Given = Callable[[Book], Any]
+_ALL: dict[str, Any] = {"as_of": None, "tried": frozenset()}
 
 
 def absent(book: Book) -> None:
@@ -183,6 +185,16 @@ def owed_in_berlin(book: Book) -> Recalled:
 def skipped(book: Book) -> None:
     book.job()
     book.skip(DAY)
+
+
+def two_opened(book: Book) -> None:
+    """Two windows that are owed and have their rows: the first was taken and given back."""
+    book.clock.advance(-24 * HOUR)
+    book.job()
+    book.clock.advance(24 * HOUR)
+    taken = book.write(claim_next(book.declaration(), Claimer(b"g000000000000001", "host/1@1+a", "test"), **_ALL))
+    assert isinstance(taken, Taken), taken
+    book.release(taken.claim)
 
 
 def three_owed(book: Book, zone: str = "UTC") -> None:
@@ -587,6 +599,21 @@ def pokes(name: str = "export", schedule: Schedule | None = None) -> Act:
     return script
 
 
+async def groups(hand: Hand, given: object) -> object:
+    """Work all that is owed in one transaction, as a job does whose runs share their commit."""
+    async with hand.transaction():
+        claiming = claim_group(Declaration("export", "", by=hand.name), hand.claimer(), **_ALL, most=9)
+        group = await hand.carry_out(claiming)
+        if not isinstance(group, Group):
+            return group
+        claims = [claim for _, claim, _ in members(group, lambda: hand.claimer().attempt_id, lambda: 0)]
+        for claim in claims:
+            await hand.effect(claim.attempt_id)
+        await hand.carry_out(complete_group(group.first, [(claim, NOTHING) for claim in claims]))
+    hand.told.extend(claims)
+    return len(claims)
+
+
 async def works_and_fails(hand: Hand, given: object) -> object:
     """Take the window and fail it for a person to look at."""
     claim = await hand.take("export", DAY)
@@ -632,6 +659,12 @@ _RACES: tuple[tuple[str, Given, tuple[Act, ...]], ...] = (
     ("recall-skip-next-berlin", remembered_in_berlin, (recalls, skips_next)),
     ("recall-once-next-berlin", remembered_in_berlin, (recalls, does_once(f"export:{NEXT_DAY}[Europe/Berlin]"))),
     ("recall-poke-berlin", owed_in_berlin, (recalls, pokes())),
+    ("group-group", two_opened, _twice(groups)),
+    ("group-take", two_opened, (groups, works(NEXT_DAY))),
+    ("group-take-first", two_opened, (groups, works())),
+    ("group-skip", two_opened, (groups, skips_next)),
+    ("group-once", two_opened, (groups, does_once(f"export:{NEXT_DAY}[UTC]"))),
+    ("group-poke", two_opened, (groups, pokes())),
     ("zone-take", absent, (edits_to(BERLIN), works(NEXT_DAY))),
     ("zone-take-opened", opened, (edits_to(BERLIN), works())),
     ("zone-complete", held, (edits_to(BERLIN), completes)),
