@@ -571,6 +571,51 @@ def test_what_was_to_be_sent_when_the_ledger_went_back_may_have_been_sent_since(
     assert (second.name, second.probing) == ("b", True)
 
 
+def test_what_is_done_again_after_the_ledger_went_back_may_have_been_sent_before(book: Book) -> None:
+    """The completion was forgotten, and the message with it: not so by its receiver."""
+    post = Post(book)
+    book.job()
+    whole_until = book.clock.now()
+    book.clock.advance(HOUR)
+    book.write(doubt_since(whole_until, WORD))
+
+    run = post.complete(book.take("2026-10-05"), "a", "b")
+
+    assert post.states(run) == {"a": UNKNOWN, "b": UNKNOWN}
+    book.clock.advance(PROBE_AFTER)
+    first = post.take_one()
+    assert (first.name, first.probing, first.first_sent_at) == ("a", True, whole_until)
+    post.report(first, said.DID_NOT_AT_ONCE)
+    assert post.deliver() == ["a"]
+
+
+def test_what_is_done_again_goes_to_a_receiver_that_still_remembers(book: Book) -> None:
+    post = Post(book, remembers=2 * HOUR)
+    book.job()
+    whole_until = book.clock.now()
+    book.clock.advance(HOUR)
+    book.write(doubt_since(whole_until, WORD))
+    run = post.complete(book.take("2026-10-05"), "a")
+
+    again = post.take_one()
+
+    assert (again.name, again.probing, again.first_sent_at) == ("a", False, whole_until)
+    assert post.report(again, said.DELIVERED) == DELIVERED
+    assert post.states(run) == {"a": DELIVERED}
+
+
+def test_what_came_due_after_the_ledger_went_back_is_in_no_doubt(book: Book) -> None:
+    post = Post(book)
+    book.job()
+    book.write(doubt_since(book.clock.now(), WORD))
+    book.clock.advance(24 * HOUR)
+
+    run = post.complete(book.take("2026-10-06"), "a")
+
+    assert post.states(run) == {"a": PENDING}
+    assert post.deliver() == ["a"]
+
+
 # -- what is seen -------------------------------------------------------------------------------------------------------
 
 SECRET = b"iban DE02 1203 0000 0000 2020 51"

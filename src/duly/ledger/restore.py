@@ -4,7 +4,8 @@ A copy of a database, or a replica that takes over late, has forgotten what was 
 transactional job did then is forgotten with its completion, and is done again. What left the database was not undone: a run
 of another contract that is owed since may have been done, and nobody here can know. So it becomes unknown, and is not taken
 again until somebody says what happened; its number rises beyond all that were given out in the time that is lost (I3). So does
-a message that was to be sent: it is sent again only while its receiver remembers the key, from that instant on.
+a message that was to be sent, and every message of a window that came due before and is done again: it is sent again only while
+its receiver remembers the key, from that instant on. Of a run outside a schedule nobody can tell.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from duly.ledger.open import open_all_owed
 from duly.ledger.owed import UNSETTLED_OF_LINE
 from duly.ledger.records import Known, Run
 from duly.ledger.register import find
+from duly.ledger.send import NUMBERS_LOST
 from duly.ledger.take import hold_line, run_parameters, seen_of
 from duly.times import instant_text
 
@@ -37,9 +39,6 @@ select j.name, l.scope
  order by j.id, l.id
 """,
 )
-
-# More attempts than a run has in any time that may be lost.
-NUMBERS_LOST = 1_000
 
 DOUBT_RESTORED = Statement(
     "doubt_restored_if_unchanged",
@@ -74,6 +73,26 @@ update duly_message
     of=message_states,
 )
 
+LOST_SINCE = Statement(
+    "lost_since",
+    # Of several times that are lost, all from the first to the last: what is done again may have been done in any of them.
+    """
+insert into duly_meta (name, value)
+values ('lost_since', cast(cast(:at as bigint) as text))
+    on conflict (name) do update set value = excluded.value
+ where cast(duly_meta.value as bigint) > cast(excluded.value as bigint)
+""",
+)
+
+LOST_UNTIL = Statement(
+    "lost_until",
+    """
+insert into duly_meta (name, value)
+values ('lost_until', cast({now} as text))
+    on conflict (name) do update set value = excluded.value
+""",
+)
+
 NEXT_EPOCH = Statement(
     "next_epoch",
     "update duly_meta set value = cast(cast(value as bigint) + 1 as text) where name = 'epoch'",
@@ -99,6 +118,8 @@ async def doubt_since(at: int, word: Word) -> list[Run]:
         await tell(
             "messages_doubted", by=word.by, reason=word.reason, detail=f"{messages} messages are in doubt; {cause}"
         )
+    await count(LOST_SINCE, at=at)
+    await count(LOST_UNTIL)
     await count(NEXT_EPOCH)
     detail = f"whole up to {instant_text(at)}; {len(doubted)} runs are in doubt"
     await tell("restored", by=word.by, reason=word.reason, detail=detail)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from duly.schedule.keys import RunKey
 
+# More attempts than a run, or a message, has in any time that a ledger may have forgotten.
+NUMBERS_LOST = 1_000
+
 LONGEST_BODY = 1 << 20  # a message says what happened; what is longer lies somewhere, and the message says where
 MOST_MESSAGES = 10_000  # of one run
 LONGEST_NAME = 200
@@ -34,12 +37,16 @@ _UNSETTLED = ors("m.state", UNSETTLED)
 
 SEND = Statement(
     "send",
-    # Due at once where it is the first that is not settled, else when the one before it is.
+    # Due at once where it is the first that is not settled, else when the one before it is. I5: of a window that came due
+    # before the ledger went back in time, it may have been sent in the time that is lost.
     f"""
 insert into duly_message (series, nominal, revision, number, name, destination, idempotency_key, digest, state, fence,
-       failures, noted_at, due_at, stored, denials)
-select :series, :nominal, :revision, :number, :name, :destination, :idempotency_key, :digest, 'pending', 0,
-       0, {{now}},
+       failures, noted_at, first_sent_at, doubt_number, doubted_at, cause, due_at, stored, denials)
+select :series, :nominal, :revision, :number, :name, :destination, :idempotency_key, :digest,
+       case when l.until is null then 'pending' else 'unknown' end,
+       case when l.until is null then 0 else :lost end, 0, {{now}},
+       l.since, case when l.until is not null then :lost end, case when l.until is not null then {{now}} end,
+       case when l.until is not null then 'its run is done again: the ledger forgot whether it was sent' end,
        case when not exists (select 1
                                from duly_message m
                               where m.series = :series and m.nominal = :nominal and m.revision = :revision
@@ -47,6 +54,10 @@ select :series, :nominal, :revision, :number, :name, :destination, :idempotency_
             then {{now}} end,
        0, 0
   from duly_run r
+  left join (select cast(s.value as bigint) as since, cast(u.value as bigint) as until
+               from duly_meta s
+               join duly_meta u on u.name = 'lost_until'
+              where s.name = 'lost_since') l on r.due <= l.until
  where r.series = :series and r.nominal = :nominal and r.revision = :revision
    and r.state = 'completed'
 """,
@@ -148,6 +159,7 @@ async def _write(run: RunId, number: int, letter: Letter, key: str) -> None:
         destination=letter.destination,
         idempotency_key=key,
         digest=letter.digest,
+        lost=NUMBERS_LOST,
     )
     await do(KEEP_BODY, **place, content_type=letter.content_type, body=letter.body)
 
