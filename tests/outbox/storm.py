@@ -33,6 +33,7 @@ from tests.books import Book, PostgresBook
 from tests.outbox.way import BLIND, RELAY_KILLED, Request, Way, Weather
 
 ROOT = Path(__file__).parents[2]
+SOURCE = str(Path(duly.__file__).parents[1])  # of the duly that is tested
 SECRET = "nobody-reads-this"  # it is in every body, and is to be nowhere else
 REMEMBERS = 2 * HOUR
 RELAY_ENDS = {0: "all is delivered", 75: "some wait", 80: "some are unknown", -signal.SIGKILL: "killed"}
@@ -81,6 +82,9 @@ class Storm:
         self.weather = Weather(seed, faults)
         self.requests: Counter[str] = Counter()
         self._passed: set[str] = set()  # keys of which the last request was answered
+        self._first_sent: dict[
+            str, tuple[str, int]
+        ] = {}  # what was said of a key, after so many words that it was not done
         self._look_ups: Counter[str] = Counter()
         self._guard = threading.Lock()
         self._folder = folder
@@ -199,10 +203,17 @@ class Storm:
                 self.counts[fault] += 1
         return fault
 
-    def passed(self, request: Request) -> None:
-        if not request.is_look_up:
-            with self._guard:
-                self._passed.add(request.key)
+    def passed(self, request: Request, status: int) -> None:
+        """A relay has heard an answer."""
+        if request.is_look_up:
+            return
+        with self._guard:
+            self.counts[f"answers {status}"] += 1
+            self._passed.add(request.key)
+            if (
+                status == 503
+            ):  # "nothing was applied": what was sent before it does not count, if nothing before is in doubt
+                self._first_sent.pop(request.key, None)
 
     def note_kill(self, fault: str) -> None:
         with self._guard:
@@ -211,11 +222,18 @@ class Storm:
     # -- what was promised ---------------------------------------------------------------------------------------------------
 
     def check_sending(self, request: Request, nth: int) -> None:
-        """The shop surely still knows the key of what is sent to it: it was first sent at most so long ago."""
-        if self._now >= parse_instant(request.first_sent) + REMEMBERS:
-            self.broken.append(
-                f"{self.names[request.key]} was sent, first sent {request.first_sent}: it may be forgotten"
-            )
+        """The shop surely still knows the key of what is sent to it: it was first sent at most so long ago, and the relay says
+        the same of that each time, or until somebody has said that nothing was done.
+        """
+        name, said = self.names[request.key], request.first_sent
+        if self._now >= parse_instant(said) + REMEMBERS:
+            self.broken.append(f"{name} was sent, first sent {said}: it may be forgotten")
+        before, words = self._first_sent.get(request.key, (said, 0))
+        if nth == 1 or said != before:
+            known = len(self.denials(name)) if nth > 1 else 0
+            if said != before and known == words:
+                self.broken.append(f"{name} was first sent {before}, and then it was {said}")
+            self._first_sent[request.key] = said, known
 
     def look(self) -> None:
         """Raise `Broken` where a promise was."""
@@ -268,6 +286,10 @@ select m.name from duly_message m join duly_message_attempt a
             detail for (detail,) in self.ledger.rows("select detail from duly_event where kind = 'message_resolved'")
         ]
 
+    def denials(self, name: str) -> list[str]:
+        """Each word of a probe or a person that a message was not delivered."""
+        return [word for word in self.words() if word.startswith(f"message {name} ") and ": not done" in word]
+
     def close(self) -> None:
         for slot in self.slots:
             slot.close()
@@ -286,9 +308,9 @@ class StormWithoutMemory(Storm):
         if nth == 1:
             return
         name = self.names[request.key]
-        said = [word for word in self.words() if word.startswith(f"message {name} ") and ": not done" in word]
-        if len(said) < nth - 1:
-            self.broken.append(f"{name} was sent {nth} times, and {len(said)} times it was said that it was not done")
+        words = len(self.denials(name))
+        if words < nth - 1:
+            self.broken.append(f"{name} was sent {nth} times, and {words} times it was said that it was not done")
 
     def between_rounds(self) -> None:
         self._ask_a_person()
@@ -302,7 +324,7 @@ select idempotency_key, series, nominal, revision, name from duly_message
  where destination = 'letters' and state = 'unknown' order by name"""
         )
         for key, series, nominal, revision, name in waiting:
-            if self.chance.random() < 0.6:
+            if self.chance.random() < 0.8:
                 done = bool(self.shop.rows("select 1 from applied where key = ?", key))
                 self.resolve(RunId(series, nominal, revision), name, done=done)
                 self.counts["a person said: done" if done else "a person said: not done"] += 1
@@ -326,7 +348,7 @@ class _Shop:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            env={**os.environ, "PYTHONPATH": SOURCE},
         )
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
@@ -359,7 +381,7 @@ class _Slot:
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "DULY_LEDGER": self._storm.ledger.path},
+                env={**os.environ, "PYTHONPATH": SOURCE, "DULY_LEDGER": self._storm.ledger.path},
             )
         self._process, self.pid = process, process.pid
 

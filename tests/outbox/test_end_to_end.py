@@ -23,11 +23,16 @@ from tests.story import Said, duly
 
 S = TypeVar("S", bound=Storm)
 
+pytestmark = pytest.mark.timeout(120)  # many processes, one after the other: seconds where nothing else is at work
+
 
 class StormBeforeAPersonTypes(StormWithoutMemory):
-    """What a person says of a letter is typed."""
+    """What a person says of a letter is typed, the first time of each."""
 
     def resolve(self, run: RunId, name: str, *, done: bool) -> None:
+        if self.counts["a person said: done" if done else "a person said: not done"]:
+            super().resolve(run, name, done=done)
+            return
         key, outcome = str(self.ledger.store.read(key_of(run))), "done" if done else "not-done"
         said = typed(self, "resolve", key, "--message", name, "--as", outcome, "--evidence", "read their books")
         assert said.code == 0, said
@@ -100,6 +105,7 @@ def test_a_shop_that_remembers_nothing_is_sent_nothing_twice_without_a_word_in_a
 
     storm.look_in_the_end()
     assert had_each_kind_of_fault(storm), storm.counts
+    assert min(storm.counts["a person said: done"], storm.counts["a person said: not done"]) > 0
     assert storm.counts["closed by a probe: done"] > 0
     assert storm.counts["closed by a probe: not done"] > 0
     by_person = storm.counts["a person said: done"] + storm.counts["a person said: not done"]

@@ -62,7 +62,7 @@ class Request:
 
 
 class Way:
-    """A way to the shop. `meets` says what happens to a request; `kill` kills the relay; `passed` hears of answers."""
+    """A way to the shop. `meets` says what happens to a request, `kill` kills the relay, `passed` hears of answers."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Way:
         *,
         meets: Callable[[Request], str | None],
         kill: Callable[[], None],
-        passed: Callable[[Request], None],
+        passed: Callable[[Request, int], None],
     ) -> None:
         self._shop = ("127.0.0.1", port)
         self._meets, self._kill, self._passed = meets, kill, passed
@@ -128,7 +128,7 @@ class Way:
             client.sendall(reply[: len(reply) // 2])
             return False
         client.sendall(reply)
-        self._passed(request)
+        self._passed(request, int(reply.split(None, 2)[1]))
         if fault == "relay killed, reply just heard":
             self._kill()
         return True
