@@ -1353,6 +1353,11 @@ OUTBOX = (
         (POST + "what_surely_failed_after_a_doubt_leaves_the_doubt[sqlite-not sent]",),
     ),
     Mutant(
+        "a question that nobody answered counts as a sending that failed",
+        (Fault(DELIVER, "       failures = 0, probe_until = null\n", "       probe_until = null\n"),),
+        ("tests/outbox/test_relay.py::test_tries_are_counted_anew_when_a_probe_has_denied_a_message[sqlite]",),
+    ),
+    Mutant(
         "a sending that surely failed counts as the first",
         (
             Fault(
