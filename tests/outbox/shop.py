@@ -16,6 +16,7 @@ children that serve it: one after the other, for a header `Dies` kills the child
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -33,6 +34,7 @@ import duly
 from duly.outbox.receiver.wsgi import IdempotencyKey
 
 POINTS = ("before", "within", "after", "answered")
+PR_SET_PDEATHSIG = 1  # prctl(2)
 BUSY = 20  # seconds that the application waits for another writer of SQLite
 
 
@@ -119,13 +121,20 @@ def serve(door: socket.socket, place: str, remembers: str) -> None:
     server.serve_forever()
 
 
+def die_with_parent() -> None:
+    """No shop outlives who started it, however that ended."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def main(place: str, remembers: str) -> None:
     """Hold the port, and a child behind it. The whole group is killed by whoever started it."""
+    die_with_parent()
     door = socket.create_server(("127.0.0.1", 0), backlog=128)
     print(door.getsockname()[1], flush=True)  # noqa: T201  whoever started it reads it
     while True:
         child = os.fork()
         if child == 0:
+            die_with_parent()
             serve(door, place, remembers)
         _, ended = os.waitpid(child, 0)
         if os.WTERMSIG(ended) != signal.SIGKILL:
