@@ -40,8 +40,8 @@ check: lint types contracts test  ## all of these
 bench: $(VENV)/installed  ## figures: what a start costs, and 64 jobs in one second
 	@for script in bench/*.py; do $(VENV)/bin/python "$$script" || exit; done
 
-histories: $(VENV)/developed  ## long runs, each going on where it stopped: windows tile; cron is as cronsim has it; races; messages
-	@for campaign in tiling cronsim day outbox histories; do PYTHONTZPATH= $(VENV)/bin/python -m campaigns.$$campaign || exit; done
+histories: $(VENV)/developed  ## long runs, each going on where it stopped: windows; cron; days; messages in a storm; races
+	@for campaign in tiling cronsim day outbox post histories; do PYTHONTZPATH= $(VENV)/bin/python -m campaigns.$$campaign || exit; done
 
 clean:  ## remove what was made here
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .campaigns

@@ -1353,6 +1353,11 @@ OUTBOX = (
         (POST + "what_surely_failed_after_a_doubt_leaves_the_doubt[sqlite-not sent]",),
     ),
     Mutant(
+        "a question that nobody answered counts as a sending that failed",
+        (Fault(DELIVER, "       failures = 0, probe_until = null\n", "       probe_until = null\n"),),
+        ("tests/outbox/test_relay.py::test_tries_are_counted_anew_when_a_probe_has_denied_a_message[sqlite]",),
+    ),
+    Mutant(
         "a sending that surely failed counts as the first",
         (
             Fault(
@@ -1583,7 +1588,51 @@ OUTBOX = (
     ),
 )
 
-ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + RECEIVERS + AGAIN + COMMITS + OUTBOX
+END_TO_END = "tests/outbox/test_end_to_end.py::test_a_shop_that_"
+ONCE = END_TO_END + "remembers_keys_for_a_time_has_each_effect_once_in_a_storm[sqlite]"
+BY_A_WORD = END_TO_END + "remembers_nothing_is_sent_nothing_twice_without_a_word_in_a_storm[sqlite]"
+# Each of these shows from end to end; of what is nearer to the fault, OUTBOX and RECEIVERS tell.
+STORM = (
+    Mutant(
+        "in a storm: an unknown message is sent again when its key may be forgotten",
+        (Fault(DELIVER, " and first_sent_at + :remembers > :instant + :lease\n", "\n"),),
+        (ONCE,),
+    ),
+    Mutant(
+        "in a storm: another first sending is named each time",
+        (
+            Fault(
+                HTTP,
+                "instant_text(message.first_sent_at)",
+                "instant_text(message.first_sent_at + message.attempt * SECOND)",
+            ),
+        ),
+        (ONCE,),
+    ),
+    Mutant(
+        "in a storm: the effect is had for each delivery",
+        (
+            Fault(
+                "outbox/receiver/door.py",
+                "            self.outcome = answer = receive_in(tx, self._delivery)\n",
+                "            self.outcome = answer = receive_in(tx, self._delivery)\n            return True\n",
+            ),
+        ),
+        (ONCE,),
+    ),
+    Mutant(
+        "in a storm: an answer that was cut off says that nothing was sent",
+        (Fault(HTTP, "raise NoAnswer(deadline.why(_why(e))) from None", 'raise NotTaken("no answer") from None'),),
+        (BY_A_WORD,),
+    ),
+    Mutant(
+        "in a storm: a vanished relay has sent nothing",
+        (Fault("ledger/message_states.py", '"lapse": {SENDING: UNKNOWN}', '"lapse": {SENDING: PENDING}'),),
+        (BY_A_WORD,),
+    ),
+)
+
+ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + RECEIVERS + AGAIN + COMMITS + OUTBOX + STORM
 
 
 def planted(mutant: Mutant, folder: Path) -> Path:

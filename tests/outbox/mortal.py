@@ -1,6 +1,7 @@
-"""A relay as a process that dies by SIGKILL at a point: `python -m tests.outbox.mortal LEDGER URL REMEMBERS POINT [AFTER]`.
+"""A relay as a process that dies by SIGKILL at a point: `python -m tests.outbox.mortal LEDGER SETTINGS POINT [AFTER]`.
 
-The points, in the order in which a message comes to them; `AFTER` messages went well before:
+`SETTINGS` are those of the destination `billing`, as JSON. The points, in the order in which a message comes to them; `AFTER`
+messages went well before:
 
 - `before-sending`: it is claimed, and nothing of it was said to the receiver;
 - `after-sending`: the receiver has answered, and the relay was not told;
@@ -11,11 +12,14 @@ The points, in the order in which a message comes to them; `AFTER` messages went
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from duly.outbox.destinations import Delivered, Message, destination_of
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from duly.outbox.destinations import Destination, Finding, Outcome
 
 T = TypeVar("T")
+ROOT = Path(__file__).parents[2]
 POINTS = ("before-sending", "after-sending", "before-recording", "before-commit")
 
 
@@ -96,11 +101,10 @@ def mortal_store(kind: type[Any], fate: Fate) -> type[Any]:
     return MortalStore
 
 
-def main(ledger: str, url: str, remembers: str, point: str, after: str = "0") -> None:
+def main(ledger: str, settings: str, point: str, after: str = "0") -> None:
     """Deliver what is due, as far as it comes."""
     fate = Fate(point, int(after))
-    settings = {"kind": "http", "url": url, "remembers": remembers, "look_up": f"{url}/{{key}}"}
-    inner = partial(destination_of, "billing", settings)
+    inner = partial(destination_of, "billing", json.loads(settings))
     route = route_of("billing", {"concurrency": 1, "retry_delay": "1ms"}, lambda: Mortal(inner(), fate))
     store: Store
     if ledger.startswith("postgresql"):
@@ -108,6 +112,20 @@ def main(ledger: str, url: str, remembers: str, point: str, after: str = "0") ->
     else:
         store = mortal_store(SqliteStore, fate)(ledger, create=False)
     relay_of(store, {"billing": route}).deliver()
+
+
+def relay(ledger: str, settings: Mapping[str, object], point: str = "none", after: int = 0) -> int:
+    """Start one, and wait until nothing is due or it has died; how it ended."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.outbox.mortal", ledger, json.dumps(dict(settings)), point, str(after)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in ended.stderr, ended.stderr
+    return ended.returncode
 
 
 if __name__ == "__main__":

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from duly.ledger.message_states import DELIVERED, UNKNOWN
 from duly.times import DAY, HOUR, MINUTE
 from tests.books import Book
+from tests.outbox import mortal
 from tests.outbox.mortal import POINTS
 from tests.outbox.post import Post
 from tests.outbox.receivers import Receiver, receiver
 
-ROOT = Path(__file__).parents[2]
 APPLIED = {"before-sending": 0, "after-sending": 1, "before-recording": 1, "before-commit": 1}
 
 
 def relay(book: Book, to: Receiver, remembers: str, point: str = "none", after: int = 0) -> int:
     """A relay that works until nothing is due, or it dies; how it ended."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.outbox.mortal", book.path, to.url, remembers, point, str(after)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert "Traceback" not in ended.stderr, ended.stderr
-    return ended.returncode
+    settings = {"kind": "http", "url": to.url, "remembers": remembers, "look_up": f"{to.url}/{{key}}"}
+    return mortal.relay(book.path, settings, point, after)
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -76,7 +76,7 @@ def test_an_attempt_is_told_key_run_and_body(book: Book) -> None:
     parcel = post.take_one()
 
     assert (parcel.key, parcel.run, parcel.body) == ("key-of-a", "export:2026-10-05[UTC]", b'{"units":10}')
-    assert (parcel.fence, parcel.first_sent_at) == (1, None)
+    assert (parcel.fence, parcel.first_sent_at) == (1, book.clock.now())
     assert "units" not in repr(parcel)
 
 

@@ -170,6 +170,24 @@ def test_a_probe_that_cannot_tell_asks_again_later(book: Book) -> None:
     assert post.message(run).state == DELIVERED
 
 
+def test_tries_are_counted_anew_when_a_probe_has_denied_a_message(book: Book) -> None:
+    """Neither a doubt nor a question that nobody answered is a sending that surely failed."""
+    post = Post(book)
+    run = post.sent()
+    blind = [CannotTell("no answer came")] * 3
+    to = Scripted(
+        Unknown("no answer"), *blind, DidNot("404"), NotSent("1"), NotSent("2"), NotSent("3"), reads_own_writes=True
+    )
+
+    states = []
+    for _ in range(7):
+        deliver(book, to)
+        states.append(post.message(run).state)
+        book.clock.advance(5 * MINUTE)
+
+    assert states == [UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, PENDING, PENDING, DEAD]
+
+
 def test_what_was_taken_before_the_host_slept_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another may have it by now: the clock that goes on in a sleep says so."""
     book = Book(tmp_path / "jobs.db")

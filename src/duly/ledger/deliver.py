@@ -294,10 +294,11 @@ update duly_message
 
 NOT_FOUND = Statement(
     "not_found",
+    # As where a person says it: what was doubted, and whoever could not tell, is no sending that surely failed.
     f"""
 update duly_message
    set state = {{to}}, due_at = {{now}}, cause = :cause, doubt_number = null, doubted_at = null, stored = 0, denials = 0,
-       probe_until = null
+       failures = 0, probe_until = null
 {_ASKED}""",
     event="resolve_not_done",
     of=message_states,

@@ -320,7 +320,7 @@ create table duly_message (
     state          text    not null check (state = 'pending' or state = 'sending' or state = 'delivered' or state = 'unknown'
                                            or state = 'refused' or state = 'dead' or state = 'skipped'),
     fence          integer not null,          -- the number of the newest attempt; 0: never attempted
-    failures       integer not null,          -- attempts that ended otherwise than by delivering, since a person asked
+    failures       integer not null,          -- attempts that ended otherwise than by delivering, since it was last said that it is to be sent
     noted_at       integer not null,
     due_at         integer,                   -- when it may be attempted; null: after the one before it, or a person's word
     settled_at     integer,
