@@ -586,7 +586,11 @@ def test_what_is_done_again_after_the_ledger_went_back_may_have_been_sent_before
     first = post.take_one()
     assert (first.name, first.probing, first.first_sent_at) == ("a", True, whole_until)
     post.report(first, said.DID_NOT_AT_ONCE)
-    assert post.deliver() == ["a"]
+    again = post.take_one()
+    assert (again.name, again.probing) == ("a", False)
+    post.report(again, said.DELIVERED)
+    second = post.take_one()
+    assert (second.name, second.probing) == ("b", True)
 
 
 def test_what_is_done_again_goes_to_a_receiver_that_still_remembers(book: Book) -> None:
