@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -39,7 +40,7 @@ def stopping_link(*names):
 
 output.Place.finish, os.link = stopping_finish, stopping_link
 
-@ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, retries=1000, retry_delay=0, overlap=True{settings})
+@ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, overlap=True{settings})
 def credit(run):
     {effect}
     path = run.publish({final!r}, replace={replace})
@@ -53,6 +54,8 @@ stop("done")
 """
 POINTS = ("half", "flushed", "before the link", "after the link", "done")
 CREDITS = """run.tx.execute(f"insert into credited (day, units) values ('{run.label}', 10)")"""
+
+RETRIES = ", retries=1000, retry_delay=0"
 
 Effect = Callable[[duly.Run[Any]], object]
 
@@ -77,7 +80,7 @@ def stopped_at(
     final: Path,
     *,
     effect: str = "pass",
-    settings: str = "",
+    settings: str = RETRIES,
     replace: bool = False,
     before: str = "",
 ) -> Any:
@@ -100,18 +103,20 @@ def killed_at(account: Account, last: str, final: Path, **settings: Any) -> None
 class Publishing:
     """The same job in this process; it counts how often it is called."""
 
-    def __init__(self, account: Account, final: Path, effect: Effect = lambda run: None, **settings: Any) -> None:
+    def __init__(self, account: Account, final: Path, does: Effect = lambda run: None, **settings: Any) -> None:
         self.calls = 0
         self._replace = settings.pop("replace", False)
+        if "effect" not in settings:
+            settings = {"retries": 1000, "retry_delay": 0, **settings}
 
         @account.ledger().job(
             "credit",
             duly.daily("UTC"),
-            **{"catch_up": duly.EACH, "retries": 1000, "retry_delay": 0, "overlap": True, **settings},
+            **{"catch_up": duly.EACH, "overlap": True, **settings},
         )
         def credit(run: duly.Run[Any]) -> None:
             self.calls += 1
-            effect(run)
+            does(run)
             run.publish(final, replace=self._replace).write_text("again")
 
         self.job = credit
@@ -168,7 +173,9 @@ def test_with_a_result_or_a_message_it_goes_along(account: Account, final: Path)
 
 
 @pytest.mark.parametrize("point", ["half", "flushed", "before the link"])
-def test_killed_before_the_link_there_is_no_file_and_it_is_done_again(account: Account, final: Path, point: str) -> None:
+def test_killed_before_the_link_there_is_no_file_and_it_is_done_again(
+    account: Account, final: Path, point: str
+) -> None:
     killed_at(account, point, final)
     assert not final.exists()
 
@@ -178,14 +185,15 @@ def test_killed_before_the_link_there_is_no_file_and_it_is_done_again(account: A
     assert (again.calls, final.read_text(), temporaries(final)) == (1, "again", [])
 
 
-@pytest.mark.parametrize("settings", ["", ', effect="idempotent", remembers="1h"'])
+@pytest.mark.parametrize("contract", [{}, {"effect": "idempotent", "remembers": "1h"}])
 def test_killed_between_link_and_commit_the_next_attempt_completes_and_calls_nothing(
-    account: Account, final: Path, settings: str
+    account: Account, final: Path, contract: dict[str, Any]
 ) -> None:
-    killed_at(account, "after the link", final, settings=settings)
+    said = "".join(f", {name}={value!r}" for name, value in contract.items())
+    killed_at(account, "after the link", final, settings=said or RETRIES)
     assert account.history() == [(1, "running")]
 
-    again = Publishing(account, final, **eval(f"dict({settings[2:]})"))  # noqa: S307  the very settings of the worker
+    again = Publishing(account, final, **contract)
 
     assert again.job.run(DAY) == duly.Completed(KEY, 2)
     assert (again.calls, final.read_text(), temporaries(final)) == (0, "whole", [])
@@ -202,21 +210,26 @@ def test_killed_so_catching_up_completes_it_too(account: Account, final: Path) -
 
 @pytest.mark.parametrize("how", ["run", "take", "catch_up"])
 def test_an_external_run_that_is_killed_so_is_known_by_its_file(account: Account, final: Path, how: str) -> None:
-    killed_at(account, "after the link", final, settings=', effect="external", retries=None')
-    again = Publishing(account, final, effect=lambda run: None)
-    again = again  # declared below, under the contract of the worker
-
-    ledger = account.ledger()
-
-    @ledger.job("credit", duly.daily("UTC"), catch_up=duly.LATEST, effect="external")
-    def credit(run: duly.Run[Any]) -> None:
-        raise AssertionError("it was called again")
+    killed_at(account, "after the link", final, settings=', effect="external"')
+    again = Publishing(account, final, effect="external")
 
     if how == "run":
-        assert isinstance(credit.run(DAY), duly.AlreadyCompleted)
+        assert isinstance(again.job.run(DAY), duly.AlreadyCompleted)
     elif how == "take":
-        assert isinstance(ledger.take("credit", DAY), duly.AlreadyCompleted)
-    assert final.read_text() == "whole"
+        assert isinstance(account.ledger().take("credit", DAY), duly.AlreadyCompleted)
+    else:
+        assert [done.key for done in again.job.catch_up()] == [KEY]
+
+    assert (again.calls, final.read_text(), temporaries(final)) == (0, "whole", [])
+    assert account.history() == [(1, "completed")]
+
+
+@pytest.mark.parametrize("effect", [CREDITS, "run.result = 7"])
+def test_an_external_run_that_left_more_than_its_file_stays_unknown(account: Account, final: Path, effect: str) -> None:
+    killed_at(account, "after the link", final, settings=', effect="external"', effect=effect)
+
+    with pytest.raises(duly.OutcomeUnknown):
+        Publishing(account, final, effect="external").job.run(DAY)
 
 
 def test_killed_with_rows_uncommitted_the_work_is_done_again_and_its_file_replaced(
@@ -271,11 +284,12 @@ def test_a_superseded_attempt_never_overwrites(account: Account, final: Path, re
     if "://" not in account.url:
         pytest.skip("on one host an attempt that lives is not superseded")
     worker = stopped_at(account, "flushed", final, effect=effect, replace=replace)
+    os.kill(worker.process.pid, signal.SIGSTOP)  # it renews nothing
     account.clock.advance(LATE)
-    Publishing(account, final, replace=replace).job.run(DAY)
+    assert Publishing(account, final, replace=replace).job.run(DAY) == duly.Completed(KEY, 2)
 
-    worker.go_on()
-    _, complaint = worker.process.communicate(timeout=30)
+    os.kill(worker.process.pid, signal.SIGCONT)
+    _, complaint = worker.process.communicate("\n" * 9, timeout=30)
 
     assert "ClaimLost" in complaint
     assert (final.read_text(), account.days, temporaries(final)) == ("again", [], [])
@@ -299,9 +313,7 @@ def test_an_attempt_that_fails_leaves_no_file(account: Account, final: Path) -> 
 
 def test_a_completion_that_the_database_refuses_takes_its_file_back(account: Account, final: Path) -> None:
     account.book.amend("create table parent (id integer primary key)")
-    account.book.amend(
-        "create table child (id integer references parent (id) deferrable initially deferred)"
-    )
+    account.book.amend("create table child (id integer references parent (id) deferrable initially deferred)")
 
     @account.ledger().job("credit", duly.daily("UTC"), catch_up=duly.EACH)
     def credit(run: duly.Run[Any]) -> None:
@@ -362,6 +374,7 @@ def test_a_folder_that_is_not_there_is_said_at_once(account: Account, final: Pat
 @pytest.mark.parametrize("settings", [{"inline": True}, {"inline": True, "group": 5}])
 def test_inline_runs_and_groups_are_refused(account: Account, final: Path, settings: dict[str, Any]) -> None:
     publishing = Publishing(account, final, **settings)
+    publishing.job.lines()
 
     with pytest.raises((Misuse, ExceptionGroup)) as refused:
         publishing.job.catch_up() if "group" in settings else publishing.job.run(DAY)
@@ -397,7 +410,7 @@ def test_what_is_no_path_is_refused(account: Account, final: Path, path: Any) ->
 
 def test_a_claim_publishes_with_its_completion(account: Account, final: Path) -> None:
     ledger = account.ledger()
-    account.credit(ledger)
+    account.credit(ledger).lines()
     claim = ledger.take("credit", DAY)
     assert isinstance(claim, duly.Claim)
 
@@ -410,7 +423,7 @@ def test_a_claim_publishes_with_its_completion(account: Account, final: Path) ->
 
 def test_a_claim_that_is_left_leaves_no_file(account: Account, final: Path) -> None:
     ledger = account.ledger()
-    account.credit(ledger)
+    account.credit(ledger).lines()
     claim = ledger.take("credit", DAY)
     assert isinstance(claim, duly.Claim)
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from duly.work.command import Briefing
 
 LONGEST_PATH = 4096
+GONE = "is not there"
 _PIECE = 1 << 20
 _LONGEST_NAME = 220  # bytes of the final name in a temporary's, of the 255 that a file system allows
 
@@ -277,12 +278,27 @@ def word_of(intent: Intent) -> Word:
 
 def stands(intent: Intent) -> bool:
     """Whether a file stands in its place with the very digest that is on record."""
+    return not wrong_with(intent)
+
+
+def wrong_with(intent: Intent) -> str:
+    """What is wrong with a file that is to stand in its place, in words; empty where it stands as it is on record."""
+    if not os.path.lexists(intent.path):
+        return GONE
+    if not os.path.isfile(intent.path):
+        return "is no file"
     try:
-        if not os.path.isfile(intent.path) or os.path.getsize(intent.path) != intent.size:
-            return False
-        return _flushed_digest(intent.path)[1] == intent.sha256
-    except OSError:  # it cannot be read, or went away meanwhile
-        return False
+        if (size := os.path.getsize(intent.path)) != intent.size:
+            return f"has {size} bytes, and not {intent.size}"
+        return "" if _digest(intent.path)[1] == intent.sha256 else "has another digest than was written"
+    except OSError as e:  # or it went away meanwhile
+        return f"cannot be read: {e.strerror}"
+
+
+def left_beside(intent: Intent, attempts: Sequence[bytes]) -> list[str]:
+    """The temporaries that attempts left beside the file: one was killed after its commit."""
+    names = (_temporary(intent.path, attempt_id) for attempt_id in attempts)
+    return [name for name in names if os.path.lexists(name)]
 
 
 def discard_all(intent: Intent, attempts: Sequence[bytes]) -> None:
@@ -326,11 +342,16 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _flushed_digest(path: str) -> tuple[int, str]:
     """A file's size in bytes and its SHA-256, after what was written to it has reached the disk."""
+    with open(path, "rb") as f:
+        os.fsync(f.fileno())
+    return _digest(path)
+
+
+def _digest(path: str) -> tuple[int, str]:
     from hashlib import sha256
 
     digest, size = sha256(), 0
     with open(path, "rb") as f:
-        os.fsync(f.fileno())
         while piece := f.read(_PIECE):
             digest.update(piece)
             size += len(piece)
