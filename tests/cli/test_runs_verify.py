@@ -96,8 +96,9 @@ def test_messages_that_are_not_delivered_are_found(exports: Exports) -> None:
     assert f"duly outbox show export {DAYS[0]}" in said.out
 
 
-def test_a_completion_without_its_attempt_is_found(exports: Exports) -> None:
-    exports.amend("delete from duly_attempt where nominal = (select max(nominal) from duly_attempt)")
+@pytest.mark.parametrize("changed", ["number = 7", "attempt_id = x'01'", "outcome = 'failed'"])
+def test_a_completion_without_its_attempt_is_found(exports: Exports, changed: str) -> None:
+    exports.amend(f"update duly_attempt set {changed} where nominal = (select max(nominal) from duly_attempt)")
 
     said = exports.verify("export", DAYS[2])
 

@@ -106,10 +106,11 @@ class Publishing:
     def __init__(self, account: Account, final: Path, does: Effect = lambda run: None, **settings: Any) -> None:
         self.calls = 0
         self._replace = settings.pop("replace", False)
+        opened = {"busy_seconds": settings.pop("busy_seconds")} if "busy_seconds" in settings else {}
         if "effect" not in settings:
             settings = {"retries": 1000, "retry_delay": 0, **settings}
 
-        @account.ledger().job(
+        @account.ledger(**opened).job(
             "credit",
             duly.daily("UTC"),
             **{"catch_up": duly.EACH, "overlap": True, **settings},
@@ -253,6 +254,16 @@ def test_killed_with_a_result_unwritten_the_work_is_done_again(account: Account,
     assert (again.calls, final.read_text()) == (1, "again")
 
 
+def test_what_was_on_record_of_a_file_says_nothing_of_the_same_file_with_rows(account: Account, final: Path) -> None:
+    killed_at(account, "before the link", final)
+    killed_at(account, "after the link", final, effect=CREDITS)
+
+    again = Publishing(account, final, credits)
+    again.job.run(DAY)
+
+    assert (again.calls, account.days, final.read_text()) == (1, [DAY], "again")
+
+
 def test_killed_after_the_commit_it_is_done(account: Account, final: Path) -> None:
     killed_at(account, "done", final, effect=CREDITS)
 
@@ -279,7 +290,7 @@ def test_a_file_with_another_digest_proves_nothing(account: Account, final: Path
 
 
 @pytest.mark.parametrize("replace", [False, True])
-@pytest.mark.parametrize("effect", ["pass", CREDITS])
+@pytest.mark.parametrize("effect", ["pass", CREDITS], ids=["alone", "with-rows"])
 def test_a_superseded_attempt_never_overwrites(account: Account, final: Path, replace: bool, effect: str) -> None:
     if "://" not in account.url:
         pytest.skip("on one host an attempt that lives is not superseded")
@@ -293,6 +304,21 @@ def test_a_superseded_attempt_never_overwrites(account: Account, final: Path, re
 
     assert "ClaimLost" in complaint
     assert (final.read_text(), account.days, temporaries(final)) == ("again", [], [])
+
+
+def test_a_run_whose_file_is_being_moved_is_not_taken_over(account: Account, final: Path) -> None:
+    if "://" not in account.url:
+        pytest.skip("on one host an attempt that lives is not superseded")
+    worker = stopped_at(account, "before the link", final, replace=False)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    account.clock.advance(LATE)
+
+    with pytest.raises(duly.LedgerBusy):
+        Publishing(account, final, busy_seconds=1).job.run(DAY)
+
+    os.kill(worker.process.pid, signal.SIGCONT)
+    worker.process.communicate("\n" * 9, timeout=30)
+    assert (final.read_text(), account.history()) == ("whole", [(1, "completed")])
 
 
 # -- not done ----------------------------------------------------------------------------------------------------------
