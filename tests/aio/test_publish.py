@@ -137,3 +137,40 @@ def test_what_is_there_is_not_overwritten(till: Till, final: Path) -> None:
     till.play(story)
 
     assert final.read_text() == "precious"
+
+
+def test_a_second_attempt_publishes_while_its_transaction_is_open(till: Till, final: Path) -> None:
+    calls: list[int] = []
+
+    async def publishes(run: Run) -> None:
+        calls.append(run.attempt)
+        await add_ten(run)
+        (await run.publish(final)).write_text("whole")
+        if run.attempt == 1:
+            raise ConnectionError
+
+    async def story(ledger: Ledger) -> object:
+        credit = job(ledger, publishes, retries=9, retry_delay=0)
+        with pytest.raises(ConnectionError):
+            await credit.run(DAY)
+        return await credit.run(DAY)
+
+    assert till.play(story) == duly.Completed(KEY, 2)
+    assert (calls, till.units, os.listdir(final.parent)) == ([1, 2], 10, ["report.csv"])
+
+
+def test_a_completion_that_is_cancelled_meanwhile_has_its_file(till: Till, final: Path) -> None:
+    async def publishes(run: Run) -> None:
+        (await run.publish(final)).write_text("whole")
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+
+    async def story(ledger: Ledger) -> object:
+        credit = job(ledger, publishes)
+        with pytest.raises(asyncio.CancelledError):
+            await credit.run(DAY)
+        return await credit.run(DAY)
+
+    assert isinstance(till.play(story), duly.AlreadyCompleted)
+    assert os.listdir(final.parent) == ["report.csv"]

@@ -1587,6 +1587,17 @@ PLACES, OUTPUTS, RUN = "work/output.py", "ledger/output.py", "work/run.py"
 PUBLISH, VERIFY = "tests/faults/test_publish.py::test_", "tests/cli/test_runs_verify.py::test_"
 PUBLISHED = (
     Mutant(
+        "a function that answers nothing says that it did not happen",
+        (
+            Fault(
+                "outbox/destinations/probes.py",
+                '    return CannotTell(f"the probe answered neither Happened nor DidNot, but a {type(found).__name__}")\n',
+                '    return DidNot("the probe says that it did not")\n',
+            ),
+        ),
+        (OF_COMMANDS + "a_function_that_answers_anything_else_tells_nothing",),
+    ),
+    Mutant(
         "a file is moved though another attempt has the run",
         (Fault(PLACES, "        transaction.drive(hold_and_record_output_or_raise(claim, self.finish()))\n", ""),),
         (PUBLISH + "a_superseded_attempt_never_overwrites[on_postgres-with-rows-True]",),
