@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from duly import errors
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.open import Taken, claim_next
@@ -17,6 +18,8 @@ from duly.ledger.register import Declaration
 from duly.schedule.spec import Schedule
 from duly.store.sqlite import SqliteStore
 from duly.testing.clock import HandClock
+
+SOURCE = str(Path(errors.__file__).parents[1])  # that which is tested: a mutant, where one was planted
 
 
 class Story:
@@ -94,10 +97,9 @@ def duly(*words: str, prefix: tuple[str, ...] = (), bug: bool = False, **environ
     `prefix` is a command that runs it, as setpriv. A traceback is looked for, and allowed only where there is a `bug`.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DULY_", "NO_COLOR", "FORCE_"))}
-    source = str(Path(__file__).parent.parent / "src")
     ended = subprocess.run(
         [*prefix, sys.executable, "-W", "error", "-m", "duly", *words],
-        env={**kept, "PYTHONPATH": source, "PYTHONUTF8": "1", **environ},
+        env={**kept, "PYTHONPATH": SOURCE, "PYTHONUTF8": "1", **environ},
         capture_output=True,
         encoding="utf-8",
         timeout=60,

@@ -15,6 +15,7 @@ A scheduler starts attempts; a business cares whether a run (this job, this scop
     duly.receive(connection, key, body, source="orders")   a message of somebody else's: Received once, Replayed afterwards
 
     run.send("billing", {"units": 10})                     a message that leaves if and only if the run is complete
+    run.publish("exports/2026-09-13.csv")                  where to write a file that stands there once the run is complete
 
 Names are loaded when they are first used: `import duly` is light.
 """
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from duly.errors import NotComplete as NotComplete
     from duly.errors import NoTransaction as NoTransaction
     from duly.errors import OutcomeUnknown as OutcomeUnknown
+    from duly.errors import OutputRefused as OutputRefused
     from duly.errors import PayloadConflict as PayloadConflict
     from duly.errors import ReceiptBusy as ReceiptBusy
     from duly.errors import ReceiptLost as ReceiptLost
@@ -97,8 +99,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError JobRenamed LedgerBusy LedgerCorrupt LedgerTooNew "
     "LedgerUnavailable LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed NotComplete "
-    "OutcomeUnknown PayloadConflict ReceiptBusy ReceiptLost Refused Retired RunBusy RunCancelled RunFailed RunPaused "
-    "RunSkipped ScheduleChanged ScheduleError TransactionOwned UndatedKey UnknownDestination UnknownJob UnknownScope "
+    "OutcomeUnknown OutputRefused PayloadConflict ReceiptBusy ReceiptLost Refused Retired RunBusy RunCancelled RunFailed "
+    "RunPaused RunSkipped ScheduleChanged ScheduleError TransactionOwned UndatedKey UnknownDestination UnknownJob UnknownScope "
     "WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.ledger.roster": "Scope",

@@ -84,6 +84,10 @@ class TransactionOwned(Refused):
     """duly owns this transaction: it commits with the run's completion. Savepoints are allowed."""
 
 
+class OutputRefused(DulyError):
+    """The file cannot be put in its place. What stands there is as it was."""
+
+
 class Retired(Refused):
     """The job or its scope was retired: nothing that comes due from then on is owed, and nothing was run."""
 

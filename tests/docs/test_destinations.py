@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import duly
 from duly.outbox.destinations import Delivered, DidNot, Happened, destination_of
 from duly.outbox.destinations.inbox import TABLE
 from duly.outbox.destinations.kinds import KINDS, maker_of
@@ -49,6 +51,17 @@ def test_there_is_an_example_of_each_kind_and_each_is_accepted() -> None:
 
     for name, table in EXAMPLES.items():
         assert destination_of(name, table).kind == table["kind"]
+
+
+def test_the_example_of_a_function_is_a_probe(tmp_path: Path) -> None:
+    (program,) = blocks(PAGE, "python")
+    names: dict[str, Any] = {"ledger": duly.sqlite(tmp_path / "jobs.db")}
+    exec(program, names)
+    probe = names["ledger"].destinations.routes()["post"].make().probe
+
+    assert probe(MESSAGE, seconds=1.0) == DidNot("they have no such key")
+    names["batches_by_key"][MESSAGE.key] = 4711
+    assert probe(MESSAGE, seconds=1.0) == Happened("batch 4711")
 
 
 @pytest.mark.parametrize("kind", KINDS)

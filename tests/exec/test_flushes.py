@@ -88,11 +88,12 @@ class TestDurableCommits:
         files = flushes(stage, "exec", "close", "--output", str(final), "--", "sh", "-c", "echo x > $DULY_OUTPUT")
 
         assert len(of_ledger(files)) == 3
-        # The claim (with the folder, for SQLite's own sake); the file, what it will be, its place; and the completion.
-        claim, sqlites, temporary, intent, folder, completion = files
+        # The claim (with the folder, for SQLite's own sake, as of each connection's first commit); the file, what it will be,
+        # its place; and the completion.
+        claim, sqlites, temporary, intent, folder, completion, again = files
         assert temporary.startswith(".report.csv.")
         assert (claim, intent, completion) == ("ledger.db-wal",) * 3
-        assert folder == sqlites == str(stage.folder)
+        assert folder == sqlites == again == str(stage.folder)
 
     def test_each_of_many_owed_runs_flushes_twice(self, stage: Stage) -> None:
         stage.exec("close", *DAILY, "--catch-up", "each")

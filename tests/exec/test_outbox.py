@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.exec.stage import DAILY, Stage, is_alive, until
+from tests.exec.stage import DAILY, SOURCE, Stage, is_alive, until
 from tests.outbox.receivers import Receiver, receiver
 
 
@@ -201,3 +201,26 @@ def test_without_messages_nothing_of_the_outbox_is_even_imported(stage: Stage, c
     found = imported(stage, "exec", "close", *DAILY, "--", "true")
 
     assert not {name for name in found if "outbox" in name or "mail" in name or "message" in name}
+
+
+@pytest.mark.parametrize(("contract", "code"), [("idempotent", 0), ("external", 80)])
+def test_killed_between_link_and_commit_a_file_is_no_sign_that_its_messages_were_sent(
+    stage: Stage, configured: dict[str, str], contract: str, code: int
+) -> None:
+    effect = ("--effect", contract, "--remembers", "1h") if contract == "idempotent" else ("--effect", contract)
+    final = stage.file("report.csv")
+    killing = stage.file("killing")
+    killing.mkdir()
+    (killing / "sitecustomize.py").write_text(
+        "import os\nlink = os.link\ndef killed(*names):\n    link(*names)\n    os.kill(os.getpid(), 9)\nos.link = killed\n"
+    )
+    command = adds(line(name="a"), then='printf whole > "$DULY_OUTPUT"')
+    words = ("close", *DAILY, *effect, "--output", str(final))
+    said = stage.exec(*words, command=command, environ={**configured, "PYTHONPATH": f"{killing}:{SOURCE}"})
+    assert (said.code, final.read_text(), messages(stage)) == (-9, "whole", [])
+    stage.clock.advance("5m")
+
+    said = stage.exec(*words, command=command, environ=configured)
+
+    assert said.code == code, said
+    assert messages(stage) == ([("a", "delivered")] if code == 0 else [])

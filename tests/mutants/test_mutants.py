@@ -1632,7 +1632,100 @@ STORM = (
     ),
 )
 
-ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + RECEIVERS + AGAIN + COMMITS + OUTBOX + STORM
+PLACES, OUTPUTS, RUN = "work/output.py", "ledger/output.py", "work/run.py"
+PUBLISH, VERIFY = "tests/faults/test_publish.py::test_", "tests/cli/test_runs_verify.py::test_"
+PUBLISHED = (
+    Mutant(
+        "a function that answers nothing says that it did not happen",
+        (
+            Fault(
+                "outbox/destinations/probes.py",
+                '    return CannotTell(f"the probe answered neither Happened nor DidNot, but a {type(found).__name__}")\n',
+                '    return DidNot("the probe says that it did not")\n',
+            ),
+        ),
+        (OF_COMMANDS + "a_function_that_answers_anything_else_tells_nothing",),
+    ),
+    Mutant(
+        "a file is moved though another attempt has the run",
+        (Fault(PLACES, "        transaction.drive(hold_and_record_output_or_raise(claim, self.finish()))\n", ""),),
+        (PUBLISH + "a_superseded_attempt_never_overwrites[on_postgres-with-rows-True]",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a file is moved while nobody holds the run",
+        (Fault(OUTPUTS, "    await one(HOLD_RUN, str, **run_parameters(claim.run))\n", ""),),
+        (PUBLISH + "a_run_whose_file_is_being_moved_is_not_taken_over[on_postgres]",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a file is a sign that its result was kept",
+        (Fault(RUN, "        return left == Left(self._place.final)\n", "        return True\n"),),
+        (PUBLISH + "killed_with_a_result_unwritten_the_work_is_done_again[on_sqlite]",),
+    ),
+    Mutant(
+        "a command's file is a sign that its messages were sent",
+        (Fault("work/poke.py", "            if not letters:  #", "            if True:  #"),),
+        (MAIL + "killed_between_link_and_commit_a_file_is_no_sign_that_its_messages_were_sent[idempotent-0]",),
+    ),
+    Mutant(
+        "nothing is on record when a file is moved",
+        (Fault(RUN, "            place.record(self._store, self._claim)\n", "            pass\n"),),
+        (PUBLISH + "killed_between_link_and_commit_the_next_attempt_completes_and_calls_nothing[on_sqlite-contract0]",),
+    ),
+    Mutant(
+        "what an earlier attempt had on record is kept while the work is done again",
+        (Fault(PLACES, "        store.write(forget_output(claim))\n", ""),),
+        (PUBLISH + "what_was_on_record_of_a_file_says_nothing_of_the_same_file_with_rows[on_sqlite]",),
+    ),
+    Mutant(
+        "the file of an attempt that was killed is nobody's",
+        (Fault(PLACES, "        _unlink(final)\n    _unlink(temporary)\n", "        pass\n    _unlink(temporary)\n"),),
+        (PUBLISH + "killed_with_rows_uncommitted_the_work_is_done_again_and_its_file_replaced[on_sqlite]",),
+    ),
+    Mutant(
+        "any file of that length is the one that was written",
+        (Fault(PLACES, "_digest(intent.path)[1] == intent.sha256", "True"),),
+        (
+            PUBLISH + "a_file_with_another_digest_proves_nothing[on_sqlite-other]",
+            VERIFY + "a_file_that_is_another_is_found[other-has another digest]",
+        ),
+    ),
+    Mutant(
+        "an attempt that fails leaves what it wrote",
+        (
+            Fault(
+                RUN,
+                "        self._over = True\n        if self._place is not None:\n            self._place.discard()\n",
+                "",
+            ),
+        ),
+        (PUBLISH + "an_attempt_that_fails_leaves_no_file[on_sqlite]",),
+    ),
+    Mutant(
+        "a file stays though its commit was refused",
+        (Fault(RUN, "                    self._place.withdraw()\n", "                    pass\n"),),
+        (PUBLISH + "a_completion_that_the_database_refuses_takes_its_file_back[on_postgres]",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "an unknown run is never known by its file",
+        (Fault(PLACES, "    if standing.state != states.UNKNOWN or ", "    if True or "),),
+        (PUBLISH + "an_external_run_that_is_killed_so_is_known_by_its_file[on_sqlite-run]",),
+    ),
+    Mutant(
+        "a run is verified without its messages",
+        (Fault("cli/runs_verify.py", "    if not claimed.messages.is_settled:\n", "    if False:\n"),),
+        (VERIFY + "messages_that_are_not_delivered_are_found",),
+    ),
+    Mutant(
+        "a run is verified without its attempt",
+        (Fault("evidence/verify.py", " and a.attempt_id = r.attempt_id and a.outcome = 'completed'\n", "\n"),),
+        (VERIFY + "a_completion_without_its_attempt_is_found",),
+    ),
+)
+
+ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + RECEIVERS + AGAIN + COMMITS + OUTBOX + STORM + PUBLISHED
 
 
 def planted(mutant: Mutant, folder: Path) -> Path:

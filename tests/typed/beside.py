@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -67,6 +68,9 @@ class RunBeside:
     @property
     def tx(self) -> Any:
         return wherever(self.told.tx, self._loop)
+
+    def publish(self, path: Path) -> Path:
+        return wherever(self.told.publish(path), self._loop)
 
 
 def wherever(work: Awaitable[T], loop: asyncio.Runner) -> T:

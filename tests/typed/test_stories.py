@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,30 @@ def test_the_effect_is_there_exactly_when_the_completion_is(desk: Desk, shop: Sh
 
     assert answer == duly.Completed(KEY, 1)
     assert (shop.effects, shop.state) == (["report"], "completed")
+
+
+@pytest.mark.parametrize("with_rows", [True, False], ids=["with rows", "alone"])
+def test_a_file_is_there_with_the_completion_after_a_failure_too(
+    desk: Desk, shop: Shop, tmp_path: Path, with_rows: bool
+) -> None:
+    final = tmp_path / "report.csv"
+
+    def work(run: duly.Run[Any]) -> None:
+        if with_rows:
+            desk.put(run.tx, "report")
+        run.publish(final).write_text("whole")
+        if run.attempt == 1:
+            raise RuntimeError("the printer is on fire")
+
+    export = job(desk, work)
+    with pytest.raises(RuntimeError):
+        export.run(DAY)
+    assert not final.exists()
+
+    assert export.run(DAY) == duly.Completed(KEY, 2)
+
+    assert (final.read_text(), shop.effects) == ("whole", ["report"] if with_rows else [])
+    assert [path.name for path in tmp_path.iterdir() if "report.csv" in path.name] == ["report.csv"]
 
 
 def test_a_duplicate_does_nothing_and_says_so(desk: Desk, shop: Shop) -> None:

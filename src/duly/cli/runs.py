@@ -1,4 +1,5 @@
-"""`duly runs`: the ledger, newest first. `duly runs show RUN`: one run with its attempts, texts and events."""
+"""`duly runs`: the ledger, newest first. `duly runs show RUN`: one run with its attempts, texts and events. `duly runs
+verify`: whether what it says is there."""
 
 from __future__ import annotations
 
@@ -37,13 +38,20 @@ if TYPE_CHECKING:
 
     from duly.cli.output import Json
 
-HELP = "the runs in the ledger; `duly runs show RUN`: one with its attempts and events"
-EXAMPLE = "duly runs close-day --state failed        duly runs show close-day 2026-11-28"
+HELP = "the runs in the ledger; `show RUN`: one with its attempts and events; `verify`: is what it says there?"
+EXAMPLE = (
+    "duly runs close-day --state failed        duly runs show close-day 2026-11-28\n"
+    "  duly runs verify close-day 2026-11-01..   0 its files, attempts and messages are there, 1 something is not"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "words", metavar="JOB | show RUN", nargs="*", help="only this job; or one run, by key or job and window"
+        "words",
+        metavar="JOB | show RUN | verify [RUN | JOB [RANGE]]",
+        nargs="*",
+        help="only this job; one run, by key or job and window; or whether what was completed is there: of one run, "
+        "the newest of a job, those of a range",
     )
     parser.add_argument("--state", choices=states.STATES, help="only runs in this state")
     parser.add_argument("-n", type=count_from_1, default=20, metavar="N", help="how many, newest first (default: 20)")
@@ -56,6 +64,10 @@ def run(args: argparse.Namespace) -> int:
     match args.words:
         case ["show", *words]:
             return _show_one(args, words)
+        case ["verify", *words]:
+            from duly.cli.runs_verify import verify
+
+            return verify(args, words)
         case []:
             return _list(args, None)
         case [job]:

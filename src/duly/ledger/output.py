@@ -1,14 +1,16 @@
 """Output: a file that a run is about to move into its place, on record before the move.
 
-Its size and digest are written with the current attempt, then the file is linked, then the run is completed. Whoever finds
-the run unfinished and the file in place with that very digest knows that it was done.
+Its size and digest are written with the current attempt and committed; then, in the transaction that completes the run and
+while it holds it, the file is linked. Whoever finds the run unfinished and the file in place with that very digest knows
+that it was done. So only a file that is all that the attempt leaves is on record before: where rows, messages or a result go
+with the completion, a crash before the commit takes them along, and the file is no sign that they are there.
 """
 
 from __future__ import annotations
 
 from duly.errors import ClaimLost
 from duly.ledger.ask import Statement, count, every, one
-from duly.ledger.take import claim_parameters, run_parameters
+from duly.ledger.take import HOLD_RUN, claim_parameters, run_parameters
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -35,6 +37,19 @@ FIND_OUTPUT = Statement(
 select path, size, sha256
   from duly_output
  where series = :series and nominal = :nominal and revision = :revision
+""",
+)
+
+FORGET_OUTPUT_IF_HELD = Statement(
+    "forget_output_if_held",
+    """
+delete from duly_output
+ where series = :series and nominal = :nominal and revision = :revision
+   and exists (
+       select 1
+         from duly_run r
+        where r.series = :series and r.nominal = :nominal and r.revision = :revision
+          and r.state in ('running', 'unknown') and r.attempt_id = :attempt_id and r.fence = :number)
 """,
 )
 
@@ -68,6 +83,22 @@ async def record_output_or_raise(claim: Claim, intent: Intent) -> None:
     )
     if not written:
         raise ClaimLost
+
+
+async def hold_and_record_output_or_raise(claim: Claim, intent: Intent) -> None:
+    """Hold the run for this attempt until the transaction ends, and write down what is put in place in it.
+
+    Nobody takes a run over that is held, so that a file is only ever moved by the attempt that completes. Raises `ClaimLost`.
+    """
+    await one(HOLD_RUN, str, **run_parameters(claim.run))
+    await record_output_or_raise(claim, intent)
+
+
+async def forget_output(claim: Claim) -> None:
+    """Forget what an earlier attempt was about to put in place, before the work is done again: a file with that very digest
+    says nothing of this attempt.
+    """
+    await count(FORGET_OUTPUT_IF_HELD, **claim_parameters(claim))
 
 
 async def find_output(run: RunId) -> Intent | None:

@@ -45,10 +45,6 @@ class Pulse:
             self.descriptor = -1
 
 
-class OutputRefused(Exception):
-    """A command's output cannot be put in place."""
-
-
 def terms_of(job: Job, claim: Claim) -> Terms:
     """The terms that an attempt's end is judged by: the contract sealed with it, the numbers as they are now."""
     clean = frozenset(int(code) for code in job.clean_exits.split(",") if code)

@@ -132,9 +132,12 @@ class Claim:
         transaction, and nothing of it commits. Raises `NoTransaction` and `WrongLedger`, before anything is written.
         After it this object claims nothing: the caller may still roll back, so ask the ledger.
         """
-        operation = complete_or_raise(self._held, self.run._left(output))
+        if not (tx is None or self.run._owns(tx)):
+            self.run._refuse_file_elsewhere()
+        left = self.run._left(output)
+        operation = complete_or_raise(self._held, left)
         if tx is None or self.run._owns(tx):
-            self.run._complete(operation)
+            self.run._complete(operation, left)
             self._over()
         else:
             self._store.run_in(tx, operation)

@@ -10,9 +10,9 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, Refused, TransactionOwned, UnknownScope
+from duly.errors import ClaimLost, DulyError, Misuse, OutcomeUnknown, Refused, TransactionOwned, UnknownScope
 from duly.ledger import contracts
-from duly.ledger.address import scopes_to_work
+from duly.ledger.address import key_of, scopes_to_work
 from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import Left, complete_or_raise, has_completed
@@ -45,6 +45,7 @@ from duly.work.attempt import (
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.memory import Memory
+from duly.work.output import done_after_all, found_done, found_in_place
 from duly.work.payload import payload_hash
 from duly.work.run import Run, RunFacts
 from duly.work.waiting import Patience
@@ -128,16 +129,22 @@ class Job(Generic[Tx]):
             recalled = self._memory.recall(declared, window)
             seen, recalled = self._look(recalled, declared, window, pulse.claimer)
             if seen is not None:
-                return answered(seen)
+                return self._answered(seen)
             with self._claiming() as claiming:
                 named = self._take(claiming, recalled, declared, window, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
                     again = partial(take_window, declared, window)
                     return self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
-            return answered(named)  # after the commit of what was found on the way
+            return self._answered(named)  # after the commit of what was found on the way
         finally:
             pulse.stop()
+
+    def _answered(self, named: Named) -> AlreadyCompleted | Busy | NotDue:
+        """The answer of a run that was not claimed: one whose outcome was unknown is done where its file stands."""
+        if isinstance(named.answer, OutcomeUnknown) and (done := done_after_all(self._store, named)) is not None:
+            return done
+        return answered(named)
 
     def _look(
         self, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
@@ -210,6 +217,11 @@ class Job(Generic[Tx]):
             attempt = self._attempt_owed if more else self._attempt_next
             attempted = attempt(declared, "catch-up", as_of=as_of, tried=tried)
             if isinstance(attempted, Idle):
+                if attempted.standing is not None and found_done(self._store, attempted.standing):
+                    done.append(
+                        Completed(str(self._store.read(key_of(attempted.standing.id))), attempted.standing.fence)
+                    )
+                    continue
                 break
             for each in attempted:
                 noted(each, done, failures)
@@ -427,8 +439,10 @@ class Job(Generic[Tx]):
         if not self._inline:
             self._keeper.keep(claim, run._supersede, run._cancel, run._progress_now)
         try:
-            refuse_unfinished(self.function(run))
-            run._complete(complete_or_raise(claim, run._left()))
+            if self._inline or claim.number == 1 or (left := self._found_in_place(claim)) is None:
+                refuse_unfinished(self.function(run))
+                left = run._left()
+            run._complete(complete_or_raise(claim, left), left)
             return Completed(run.key, run.attempt)
         except BaseException as e:
             if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's
@@ -439,6 +453,11 @@ class Job(Generic[Tx]):
             raise
         finally:
             self._keeper.drop(claim)
+
+    def _found_in_place(self, claim: Held) -> Left | None:
+        """What an earlier attempt left that was killed before it could complete: its file, which stands in its place."""
+        found = found_in_place(self._store, claim)
+        return None if found is None else Left(found.path)
 
     def _record(
         self,

@@ -9,7 +9,7 @@ from datetime import date
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import Misuse, Refused
+from duly.errors import Misuse, OutcomeUnknown, Refused
 from duly.ledger import contracts
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
@@ -29,6 +29,7 @@ from duly.work.identity import new_attempt_id, owner
 from duly.work.job import Job, wait_micros
 from duly.work.keeper import LeaseKeeper
 from duly.work.memory import Memory
+from duly.work.output import completed_in_place, done_after_all
 from duly.work.payload import parsed, payload_hash
 from duly.work.waiting import Patience
 
@@ -183,10 +184,14 @@ class Ledger(Generic[Tx]):
                 named = raise_if_refused(self._store.write(run.take(pulse.claimer)))
                 self._memory.keep(named.known, run.declared)
             answer = named.answer
+            if isinstance(answer, OutcomeUnknown) and (done := done_after_all(self._store, named)) is not None:
+                return done
             if isinstance(answer, (Refused, Misuse)):
                 raise answer
             if not isinstance(answer, Held):
                 return told(named.key, answer)
+            if answer.number > 1 and (done := completed_in_place(self._store, named.key, answer)) is not None:
+                return done
             assert named.row is not None
             claim = Claim(
                 self._store, self._keeper, named.known.job, named.key, answer, named.row, pulse, self._destinations

@@ -17,8 +17,8 @@ from duly.errors import (
     JobRenamed,
     LedgerUnavailable,
     Misuse,
-    NotAllowed,
     OutcomeUnknown,
+    OutputRefused,
     Refused,
 )
 from duly.ledger import contracts, states
@@ -33,7 +33,6 @@ from duly.records import record, replace
 from duly.times import MINUTE, duration_text
 from duly.work.attempt import (
     AT_MOST_IN_VAIN,
-    OutputRefused,
     Pulse,
     elapsed_since_first,
     raise_if_refused,
@@ -226,19 +225,9 @@ class Poke:
         """Whether an unknown run turns out to be done: its output stands in place with the digest that was recorded."""
         if standing.state != states.UNKNOWN or self._order.output is None:
             return False
-        from duly.ledger.resolve import Word, resolve
-        from duly.work.output import discard_all, in_place
+        from duly.work.output import found_done
 
-        intent = in_place(self._store, standing.id)
-        if intent is None:
-            return False
-        word = Word("duly", "its output is in place", f"{intent.path}, {intent.size} bytes, sha256 {intent.sha256}")
-        try:
-            self._store.write(resolve(standing.id, word, done=True))
-        except NotAllowed:  # its attempt may yet report
-            return False
-        discard_all(self._store, standing.id, intent.path)
-        return True
+        return found_done(self._store, standing)
 
     def _is_early(self, answer: Idle, began: int) -> bool:
         """Whether a window comes due so soon that this poke is meant for it: within a minute, or a quarter of the period."""
@@ -348,10 +337,9 @@ class Poke:
     def _attempt_with(self, work: Work, briefing: Briefing) -> Report:
         place = None
         if self._order.output is not None:
-            from duly.work.output import discard_all, in_place
+            from duly.work.output import found_in_place
 
-            if (found := in_place(self._store, work.claim.run)) is not None:
-                discard_all(self._store, work.claim.run, found.path)
+            if (found := found_in_place(self._store, work.claim)) is not None:
                 return self._complete(work, cause=f"its output was in place: {found.path}", output=found.path)
         try:
             argv = briefing.command(self._order.argv)
@@ -468,25 +456,41 @@ class Poke:
         if place is None:
             return self._complete(work, cause="exit 0", output=None, letters=letters)
         try:
-            self._settle(lambda: place.publish(self._store, work.claim))
+            if not letters:  # else a file that stands would be no sign that they were sent
+                self._settle(lambda: place.record(self._store, work.claim))
+            return self._complete(work, cause="exit 0", output=place.final, letters=letters, place=place)
         except OutputRefused as e:
             return self._end(work, Ending(states.FAILED, str(e)), CANNOT_CREATE, mail=mail)
         except (Conflict, LedgerUnavailable) as e:
             why = f"it ended well, but its output could not be put on record ({e}); it is kept as {place.temporary}"
             return self._report(work, UNKNOWN, states.UNKNOWN, why)
-        return self._complete(work, cause="exit 0", output=place.final, letters=letters)
 
     def _complete(
-        self, work: Work, *, cause: str, output: str | None, letters: Sequence[tuple[Letter, str]] = ()
+        self,
+        work: Work,
+        *,
+        cause: str,
+        output: str | None,
+        letters: Sequence[tuple[Letter, str]] = (),
+        place: Place | None = None,
     ) -> Report:
+        left = Left(output, letters=letters)
         try:
-            self._settle(lambda: self._store.write(complete_or_raise(work.claim, Left(output, letters=letters))))
+            self._settle(lambda: self._completed(work, left, place))
         except (Conflict, LedgerUnavailable) as e:
             unsent = f", and its {len(letters)} messages are not sent" if letters else ""
             return self._report(
                 work, UNKNOWN, states.UNKNOWN, f"it ended well, but that could not be written down{unsent}: {e}"
             )
         return replace(self._report(work, 0, states.COMPLETED, cause), sent=len(letters))
+
+    def _completed(self, work: Work, left: Left, place: Place | None) -> None:
+        if place is None:
+            self._store.write(complete_or_raise(work.claim, left))
+        else:
+            from duly.work.output import complete_with_file
+
+            complete_with_file(self._store, work.claim, place, left)
 
     def _discard(self, work: Work, mail: Mail, why: str) -> None:
         """Leave evidence of messages that are not sent."""

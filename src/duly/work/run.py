@@ -7,11 +7,12 @@ import os
 import threading
 import time
 import warnings
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from duly.errors import CommitUnknown, Conflict, Misuse, TransactionOwned
-from duly.ledger.complete import Left, has_completed
+from duly.errors import CommitUnknown, Conflict, DulyError, Misuse, TransactionOwned
+from duly.ledger.complete import NOTHING, Left, has_completed
 from duly.ledger.progress import Progress
 from duly.ledger.records import Claim
 from duly.ledger.records import Run as Row
@@ -22,11 +23,14 @@ from duly.work.payload import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from os import PathLike
+    from pathlib import Path
 
     from duly.ledger.ask import Operation
     from duly.store.protocol import Owned, Store
     from duly.work.destinations import Destinations
     from duly.work.letters import Letters
+    from duly.work.output import Place
     from duly.work.payload import Json
 
 Tx = TypeVar("Tx")
@@ -73,6 +77,8 @@ class RunFacts:
         self._result: Json = None
         self._destinations = destinations
         self._letters: Letters | None = None
+        self._place: Place | None = None
+        self._goes_inline = False
         self._completed = False
         self.attempt: int = claim.number
 
@@ -229,7 +235,41 @@ class RunFacts:
     def _left(self, output: str | None = None) -> Left:
         """What is kept with the completion; `output`, where it was said at the end."""
         letters = () if self._letters is None else self._letters.keyed()
-        return Left(self._output if output is None else output, _kept(self._result), letters)
+        output = self._output if output is None else output
+        if output is None and self._place is not None:
+            output = self._place.final
+        return Left(output, _kept(self._result), letters)
+
+    def _placed(self, path: str | PathLike[str], *, replace: bool) -> Place:
+        """Where the run's one file goes, as it is asked for. Raises `Misuse` and `TransactionOwned`."""
+        if self._completed:
+            raise TransactionOwned("this run is over: a file is published with its completion, and not after it")
+        if self._goes_inline:
+            raise Misuse(
+                "publish: an inline run, or one of a group, leaves nothing before its one commit; work it alone"
+            )
+        from duly.work.output import Place, named
+
+        place = Place(
+            named(path),
+            self._claim.attempt_id,
+            may_replace=replace,
+            replaces_with="replace=True",
+            written_to="nothing was written to what run.publish() answered",
+        )
+        if self._place is not None and (self._place.final, self._place.may_replace) != (place.final, replace):
+            raise Misuse(f"publish: a run has one file, and this one's is {self._place.final}; make one of several")
+        return place
+
+    def _refuse_file_elsewhere(self) -> None:
+        """Raise for a completion in a transaction of the caller's, which may come or not after the file was moved."""
+        if self._place is not None:
+            raise Misuse("publish: a file goes with a completion in run.tx, or in duly's own transaction: complete()")
+
+    def _leaves_only_its_file(self, left: Left) -> bool:
+        """Whether all that the attempt leaves is its file: then one that stands is a sign that the run is done."""
+        assert self._place is not None
+        return left == Left(self._place.final)
 
 
 def _kept(result: Json) -> str | None:
@@ -247,6 +287,13 @@ def _kept(result: Json) -> str | None:
 def is_text(text: str) -> bool:
     """Whether every database can keep it: no surrogates that stand alone, no NUL."""
     return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
+def as_path(place: Place) -> Path:
+    """Where a function writes its file."""
+    from pathlib import Path  # of most functions none is wanted
+
+    return Path(place.temporary)
 
 
 class Run(RunFacts, Generic[Tx]):
@@ -271,6 +318,7 @@ class Run(RunFacts, Generic[Tx]):
         super().__init__(store.namespace, key, claim, row, timeout, first_name, destinations)
         self._store = store
         self._transaction = transaction
+        self._goes_inline = transaction is not None
         self._began = time.monotonic()
         self._thread = threading.get_ident()
         self._pid = os.getpid()
@@ -294,11 +342,58 @@ class Run(RunFacts, Generic[Tx]):
             self._transaction, self._began = transaction, time.monotonic()
         return self._transaction.connection  # type: ignore[return-value]  # the ledger's Tx is its driver's connection
 
-    def _complete(self, operation: Operation[T]) -> T:
-        """Run the completing operation: in the run's own transaction if it was begun, else in one of the ledger's."""
+    def publish(self, path: str | PathLike[str], *, replace: bool = False) -> Path:
+        """Where to write a file that stands at `path` once, and only if, the run is complete.
+
+            run.publish(f"exports/{run.label}.csv").write_text(rows)
+
+        It answers the path of a temporary beside it. When the function has returned, the file is flushed, its size and digest
+        are put on record, and it is moved into place in the transaction that completes the run; if it is all that the run
+        leaves, an attempt that is killed in between is completed by the next without another call of the function. An attempt
+        that fails leaves no file. A run has one. What is there already is not overwritten, unless `replace` allows it. The
+        file is this host's, or on a file system that all who work the job share. Raises `OutputRefused`, and `Misuse` for an
+        inline run or one of a group.
+        """
+        place = self._placed(path, replace=replace)
+        if self._place is None:
+            from duly.work.output import earlier_attempts
+
+            place.prepare(earlier_attempts(self._store, self._claim))
+            self._place = place
+        return as_path(self._place)
+
+    def _put_in_place(self, place: Place, left: Left) -> None:
+        """Move the file into place in the run's transaction, begun now if it was not, on record before if it says it all."""
+        place.finish()
+        if self._transaction is None and self._leaves_only_its_file(left):
+            place.record(self._store, self._claim)
+        if self._transaction is None:
+            transaction = self._store.owned()
+            transaction.begin()
+            self._transaction, self._began = transaction, time.monotonic()
+        place.move_within(self._transaction, self._claim)
+
+    def _take_back(self) -> None:
+        """Take the file back, if nothing of what was to be committed with it was."""
+        if self._place is not None:
+            with suppress(DulyError):  # nobody can tell: it stays
+                if not self._store.read(has_completed(self._claim)):
+                    self._place.withdraw()
+
+    def _complete(self, operation: Operation[T], left: Left = NOTHING) -> T:
+        """Run the completing operation: in the run's own transaction if it was begun, else in one of the ledger's.
+
+        `left` is what it leaves, where the run has a file.
+        """
         if self._pid != os.getpid():
             operation.close()
             raise TransactionOwned("this run belongs to the process that forked this one, which completes it")
+        if self._place is not None and not self._over:
+            try:
+                self._put_in_place(self._place, left)
+            except BaseException:
+                operation.close()
+                raise
         transaction = self._transaction
         if transaction is None:
             written = self._told(lambda: self._store.write(operation))
@@ -308,7 +403,13 @@ class Run(RunFacts, Generic[Tx]):
             operation.close()
             raise TransactionOwned("this run's transaction has ended, and nothing of it was kept; stop")
         self._over = self._completed = True
-        result = self._told(lambda: transaction.complete(operation))
+        try:
+            result = self._told(lambda: transaction.complete(operation))
+        except Exception:
+            self._take_back()
+            raise
+        if self._place is not None:
+            self._place.discard()
         self._transaction = None
         held = time.monotonic() - self._began
         if held * SECOND > self._claim.lease / 3:
@@ -337,4 +438,8 @@ class Run(RunFacts, Generic[Tx]):
         """Keep nothing of the run's transaction, if it is still open: the thread's next run has the same connection."""
         if self._transaction is not None and not self._over:
             self._transaction.abandon()
+            if self._place is not None:
+                self._place.withdraw()
         self._over = True
+        if self._place is not None:
+            self._place.discard()

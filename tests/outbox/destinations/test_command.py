@@ -12,8 +12,19 @@ from pathlib import Path
 import pytest
 
 from duly.errors import Misuse
-from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown, destination_of
+from duly.outbox.destinations import (
+    CannotTell,
+    Delivered,
+    DidNot,
+    Happened,
+    Message,
+    NotSent,
+    Refused,
+    Unknown,
+    destination_of,
+)
 from duly.records import replace
+from duly.work.destinations import Destinations
 from tests.outbox.destinations.table import BODY_SECRET, MESSAGE, Row, agrees, names
 
 LATE = 20.0
@@ -136,6 +147,44 @@ def test_a_probe_is_given_the_key() -> None:
     table = {"kind": "command", "argv": ["true"], "probe": ["sh", "-c", told, "sh", "{key}"]}
 
     assert type(destination_of("post", table).probe(MESSAGE, seconds=LATE)) is Happened
+
+
+def probed(function: Callable[..., object]) -> object:
+    """What a function says of a message, of a destination that is declared in code."""
+    destinations = Destinations()
+    destinations.declare("post", {"kind": "command", "argv": ["true"], "probe": function}, None)
+    return destinations.routes()["post"].make().probe(MESSAGE, seconds=LATE)
+
+
+@pytest.mark.parametrize("found", [Happened("batch 4711"), DidNot("no such key"), CannotTell("their log is away")])
+def test_a_probe_may_be_a_function_which_says_it_with_its_evidence(found: object) -> None:
+    asked: list[tuple[str, float]] = []
+
+    def did_it(message: Message, *, seconds: float) -> object:
+        asked.append((message.key, seconds))
+        return found
+
+    assert probed(did_it) == found
+    assert asked == [(MESSAGE.key, LATE)]
+
+
+@pytest.mark.parametrize("answer", [None, False, True, "did not"])
+def test_a_function_that_answers_anything_else_tells_nothing(answer: object) -> None:
+    assert type(probed(lambda message, *, seconds: answer)) is CannotTell
+
+
+def test_a_function_that_raises_tells_nothing_and_its_text_stays_with_it() -> None:
+    def breaks(message: Message, *, seconds: float) -> object:
+        raise ConnectionError(BODY_SECRET)
+
+    assert probed(breaks) == CannotTell("the probe raised ConnectionError")
+
+
+def test_a_function_that_was_only_promised_tells_nothing() -> None:
+    async def promised(message: Message, *, seconds: float) -> object:
+        return DidNot("nobody looked")
+
+    assert type(probed(promised)) is CannotTell
 
 
 def test_a_probe_that_cannot_be_started_tells_nothing() -> None:

@@ -132,6 +132,14 @@ class Settings:
             raise self._wrong(field, value, "a command as a list of words (no shell is involved)", as_in)
         return tuple(value)
 
+    def function(self, field: str) -> Callable[..., object] | None:
+        """A function, where the destination is declared in code and the field is one; a file has none."""
+        value = self._table.get(field)
+        if not callable(value):
+            return None
+        self._take(field)
+        return value
+
     def choice(self, field: str, choices: Collection[str], default: str) -> str:
         """One of some words."""
         value = self.text(field, default, as_in=default)

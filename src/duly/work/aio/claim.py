@@ -125,9 +125,12 @@ class Claim:
         return Awaited(self._complete(tx, output))
 
     async def _complete(self, tx: object, output: str | None) -> Completed:
-        operation = complete_or_raise(self._held, self.run._left(output))
+        if not (tx is None or self.run._owns(tx)):
+            self.run._refuse_file_elsewhere()
+        left = self.run._left(output)
+        operation = complete_or_raise(self._held, left)
         if tx is None or self.run._owns(tx):
-            _, cancelled = await to_the_end(self.run._complete(operation))
+            _, cancelled = await to_the_end(self.run._complete(operation, left))
             await self._over()
             if cancelled is not None:
                 raise cancelled

@@ -10,12 +10,12 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, Refused, RunCancelled
+from duly.errors import ClaimLost, DulyError, Misuse, OutcomeUnknown, Refused, RunCancelled
 from duly.ledger import contracts
-from duly.ledger.address import scopes_to_work
+from duly.ledger.address import key_of, scopes_to_work
 from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
-from duly.ledger.complete import complete_or_raise, has_completed
+from duly.ledger.complete import Left, complete_or_raise, has_completed
 from duly.ledger.group import claim_group, complete_group, members
 from duly.ledger.inline import record_failure
 from duly.ledger.named import Named, peek_window, take_window
@@ -31,6 +31,7 @@ from duly.ledger.windows import notice_drift
 from duly.schedule.keys import RunKey
 from duly.work.aio.attempt import Claiming, Patience, Working, elapsed_since_first, held_of, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end
+from duly.work.aio.output import done_after_all, found_done, found_in_place
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
 from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, passing, raise_if_refused, retry_delay
@@ -127,16 +128,22 @@ class Job(Generic[Tx]):
             recalled = self._memory.recall(declared, window)
             seen, recalled = await self._look(recalled, declared, window, pulse.claimer)
             if seen is not None:
-                return answered(seen)
+                return await self._answered(seen)
             async with self._claiming() as claiming:
                 named = await self._take(claiming, recalled, declared, window, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
                     again = partial(take_window, declared, window)
                     return await self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
-            return answered(named)  # after the commit of what was found on the way
+            return await self._answered(named)  # after the commit of what was found on the way
         finally:
             pulse.stop()
+
+    async def _answered(self, named: Named) -> AlreadyCompleted | Busy | NotDue:
+        """The answer of a run that was not claimed: one whose outcome was unknown is done where its file stands."""
+        if isinstance(named.answer, OutcomeUnknown) and (done := await done_after_all(self._store, named)) is not None:
+            return done
+        return answered(named)
 
     async def _look(
         self, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
@@ -208,6 +215,10 @@ class Job(Generic[Tx]):
             attempt = self._attempt_owed if more else self._attempt_next
             attempted = await attempt(declared, "catch-up", as_of=as_of, tried=tried)
             if isinstance(attempted, Idle):
+                standing = attempted.standing
+                if standing is not None and await found_done(self._store, standing):
+                    done.append(Completed(str(await self._store.read(key_of(standing.id))), standing.fence))
+                    continue
                 break
             for each in attempted:
                 noted(each, done, failures)
@@ -420,8 +431,10 @@ class Job(Generic[Tx]):
         if not self._inline:
             self._keeper.keep(claim, run._supersede, working.stop, run._progress_now)
         try:
-            refuse_unfinished(await self.function(run))
-            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, run._left())))
+            if self._inline or claim.number == 1 or (left := await self._found_in_place(claim)) is None:
+                refuse_unfinished(await self.function(run))
+                left = run._left()
+            _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, left), left))
         except BaseException as e:
             await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
@@ -435,6 +448,11 @@ class Job(Generic[Tx]):
         if cancelled is not None and not by_us_alone:
             raise cancelled
         return Completed(run.key, run.attempt)
+
+    async def _found_in_place(self, claim: Held) -> Left | None:
+        """What an earlier attempt left that was killed before it could complete: its file, which stands in its place."""
+        found = await found_in_place(self._store, claim)
+        return None if found is None else Left(found.path)
 
     async def _give_up(
         self,

@@ -8,7 +8,7 @@ from datetime import date
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import Misuse, Refused
+from duly.errors import Misuse, OutcomeUnknown, Refused
 from duly.ledger import contracts
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
@@ -24,6 +24,7 @@ from duly.work.aio.awaited import Awaited
 from duly.work.aio.claim import Claim
 from duly.work.aio.job import Job
 from duly.work.aio.keeper import LeaseKeeper
+from duly.work.aio.output import completed_in_place, done_after_all
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse
 from duly.work.declared import declaration_of, wanted
@@ -181,10 +182,14 @@ class Ledger(Generic[Tx]):
                     named = await claiming.claim(run.take(pulse.claimer), held_of)
                 self._memory.keep(named.known, run.declared)
             answer = named.answer
+            if isinstance(answer, OutcomeUnknown) and (done := await done_after_all(self._store, named)) is not None:
+                return done
             if isinstance(answer, (Refused, Misuse)):
                 raise answer
             if not isinstance(answer, Held):
                 return told(named.key, answer)
+            if answer.number > 1 and (done := await completed_in_place(self._store, named.key, answer)) is not None:
+                return done
             assert named.row is not None
             claim = Claim(
                 self._store, self._keeper, named.known.job, named.key, answer, named.row, pulse, self._destinations
