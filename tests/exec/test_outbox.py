@@ -201,3 +201,30 @@ def test_without_messages_nothing_of_the_outbox_is_even_imported(stage: Stage, c
     found = imported(stage, "exec", "close", *DAILY, "--", "true")
 
     assert not {name for name in found if "outbox" in name or "mail" in name or "message" in name}
+
+
+def command_destination(stage: Stage, sends: str, probes: str = "", more: str = "") -> dict[str, str]:
+    """The environment of an exec whose one destination is a command, with a probe."""
+    probe = f"probe = {json.dumps(['sh', '-c', probes])}\n" if probes else ""
+    path = stage.file("duly.toml")
+    path.write_text(
+        f'[destinations.billing]\nkind = "command"\nargv = {json.dumps(["sh", "-c", sends])}\n{probe}{more}\n'
+    )
+    return {"DULY_CONFIG": str(path)}
+
+
+def test_the_variable_that_names_the_ledger_is_hidden_from_a_destinations_command_and_its_probe(stage: Stage) -> None:
+    sent, asked = stage.file("sent"), stage.file("asked")
+    configured = command_destination(
+        stage, f"env > '{sent}'; exit 80", f"env > '{asked}'; echo happened", '[ledger]\nurl_env = "SHOP_LEDGER"'
+    )
+    environ = {**configured, "SHOP_LEDGER": "postgresql://ada:s3cret@shop/ledger", "SHOP": "open"}
+
+    stage.exec("close", *DAILY, command=adds(line()), environ=environ)
+    stage.clock.advance("5m")
+    stage.duly("outbox", "deliver", **environ)
+
+    assert messages(stage) == [("billing", "delivered")]
+    for seen in (sent, asked):
+        assert "SHOP=open" in seen.read_text()
+        assert "s3cret" not in seen.read_text()

@@ -34,7 +34,8 @@ class Destinations:
         from duly.outbox.routes import route_of
 
         check_destination_name(name)
-        self._in_code[name] = route_of(name, settings, make) if settings or make is not None else None
+        hidden = hidden_here() if make is None else ()
+        self._in_code[name] = route_of(name, settings, make, hidden=hidden) if settings or make is not None else None
 
     def check(self, name: str) -> None:
         """Raise `UnknownDestination` for a name that nobody declared."""
@@ -59,6 +60,16 @@ def configured_routes() -> dict[str, Route]:
     from duly.work.configuration import Layers
 
     return Layers(files).destinations()
+
+
+def hidden_here() -> tuple[str, ...]:
+    """The variables that the files name for the ledger's URL: none of a destination's commands sees them."""
+    files = files_of(os.getcwd(), os.environ)
+    if not files:
+        return ()
+    from duly.work.configuration import Layers
+
+    return Layers(files).hidden()
 
 
 def check_destination_name(name: str) -> str:

@@ -79,6 +79,12 @@ class Layers:
         table = self._nearest("daemon")
         return Daemon() if table is None else daemon_entry(table)
 
+    def hidden(self) -> tuple[str, ...]:
+        """The variables of the environment that no command is to see: what `[ledger]` names, whether it is meant or not."""
+        table = self._nearest("ledger")
+        named = None if table is None else table.values.get("url_env")
+        return (named,) if isinstance(named, str) else ()
+
     def destinations(self) -> dict[str, Route]:
         """Where messages go, each from the nearest file that names it. Raises `ConfigurationInvalid`."""
         from duly.work.configuration.entries import destination_entry
@@ -87,7 +93,7 @@ class Layers:
         for document in self.documents():
             for name, table in document.destinations():
                 if name not in found:
-                    found[name] = destination_entry(name, table)
+                    found[name] = destination_entry(name, table, self.hidden())
         return found
 
     def _nearest(self, name: str) -> Table | None:
