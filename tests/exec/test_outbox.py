@@ -228,3 +228,32 @@ def test_the_variable_that_names_the_ledger_is_hidden_from_a_destinations_comman
     for seen in (sent, asked):
         assert "SHOP=open" in seen.read_text()
         assert "s3cret" not in seen.read_text()
+
+
+def test_a_relay_that_was_killed_has_not_vanished_while_its_command_works(stage: Stage) -> None:
+    """Neither a probe is asked nor a person believed of what is still being done."""
+    gate = stage.gate("sending")
+    asked = stage.file("asked")
+    configured = command_destination(stage, gate.shell, f"echo x >> '{asked}'; echo 'did not'")
+    running = stage.start("close", *DAILY, command=adds(line()), environ=configured)
+    command = gate.arrived()
+    running.kill()
+    assert is_alive(command)
+
+    stage.clock.advance("1h")
+    stage.duly("outbox", "deliver", **configured)
+    refused = stage.duly(
+        "resolve", "close", "2026-11-28", "--message", "billing", "--as", "not-done", "--evidence", "gone"
+    )
+
+    assert messages(stage) == [("billing", "sending")]
+    assert refused.code != 0
+    assert "wait for its attempt" in refused.talk
+    assert not asked.exists()
+    gate.open()
+    until(lambda: not is_alive(command), "the command has ended")
+    for _ in range(2):  # it has vanished; then it is asked
+        stage.clock.advance("1h")
+        stage.duly("outbox", "deliver", **configured)
+    assert messages(stage) == [("billing", "unknown")]
+    assert asked.read_text() == "x\n"

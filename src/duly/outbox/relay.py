@@ -48,6 +48,7 @@ from duly.outbox.destinations import (
     Refused,
     Unknown,
 )
+from duly.outbox.destinations.child import inheriting
 from duly.records import record
 from duly.times import MINUTE, SECOND
 
@@ -188,7 +189,7 @@ class Relay:
         for parcel in taken:
             lane = self._lanes[parcel.destination]
             lane.has_rested()
-            lane.send(parcel, began, self._back)
+            lane.send(parcel, began, self._back, self._pulses.get(parcel.attempt_id, -1))
         return bool(words or taken)
 
     def _write(self, turn: Callable[[], object]) -> tuple[list[str], list[Parcel]]:
@@ -339,12 +340,20 @@ class _Lane:
         route = self.route
         return backoff(max(failures, 1), delay=route.retry_delay, ceiling=route.retry_ceiling, jitter=chance)
 
-    def send(self, parcel: Parcel, began: float, back: SimpleQueue[tuple[Parcel, Word] | None]) -> None:
-        """Give a message to a thread; what became of it is put where it is waited for."""
+    def send(
+        self, parcel: Parcel, began: float, back: SimpleQueue[tuple[Parcel, Word] | None], pulse: int = -1
+    ) -> None:
+        """Give a message to a thread; what became of it is put where it is waited for. Its command holds the pulse too."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.route.concurrency, thread_name_prefix=f"duly-{self.route.name}")
         self.in_flight += 1
-        self._pool.submit(lambda: back.put((parcel, self._word(parcel, began))))
+
+        def work() -> None:
+            with inheriting(*[pulse] if pulse >= 0 else []):
+                word = self._word(parcel, began)
+            back.put((parcel, word))
+
+        self._pool.submit(work)
 
     def _word(self, parcel: Parcel, began: float) -> Word:
         seconds = self.route.timeout / SECOND

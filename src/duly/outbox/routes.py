@@ -61,7 +61,8 @@ def route_of(
 ) -> Route:
     """The route of a destination, by its settings as duly.toml has them; `make` makes one that no kind stands for.
 
-    `hidden`: variables of the environment that none of its commands may see, as the one that holds the ledger's URL. Raises `Misuse`, naming destination and field. Connects nothing.
+    `hidden`: variables of the environment that none of its commands may see, as the one that holds the ledger's URL.
+    Raises `Misuse`, naming destination and field. Connects nothing.
     """
     own = {key: value for key, value in settings.items() if key in KEYS}
     others = {key: value for key, value in settings.items() if key not in KEYS}
