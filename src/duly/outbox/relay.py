@@ -64,6 +64,8 @@ RESERVE = MINUTE  # of a lease, beyond the time-out of a sending
 LOOK_SECONDS = 0.02  # how often a clock set by hand is looked at, or what another relay has taken
 SETTLE_SECONDS = 30.0  # how long it is tried to write down what came back, before a relay gives up
 LONGEST_REST = 1.0
+MOMENT = 2 * LONGEST_REST  # in which what is due is surely asked for once more
+LONGEST_WAIT_FOR_RATE = 10.0
 LONGEST_SAID = 300
 ASK_AGAIN_SECONDS = 60.0  # how long what a receiver says that it remembers is believed
 
@@ -114,7 +116,11 @@ class Relay:
     # -- two ways to work --------------------------------------------------------------------------------------------------
 
     def deliver(self, *, seconds: float | None = None) -> None:
-        """Send what is due, and what that makes due, until nothing is, or for so long. Raises what the ledger does."""
+        """Send what is due, and what that makes due, until nothing may be taken any more, or for so long.
+
+        A rate is waited for if it lets another one pass soon; a place that others have, for a moment. Raises what the ledger
+        does.
+        """
         timer = None if seconds is None else threading.Timer(seconds, self.stop)
         if timer is not None:
             timer.daemon = True
@@ -127,7 +133,13 @@ class Relay:
 
     def _deliver(self) -> None:
         with self._at_work():
-            while (did := self._turn()) or self._in_flight or (self._is_due() and not self._stopped):
+            moved = time.monotonic()
+            while True:
+                did = self._turn()
+                if did or self._in_flight:
+                    moved = time.monotonic()
+                elif self._stopped or not self._may_yet_take(time.monotonic() - moved):
+                    return
                 self._wait(None if self._in_flight else 0 if did else LOOK_SECONDS)
 
     def serve(self, *, poll: float, trouble: Callable[[str], None]) -> None:
@@ -216,8 +228,9 @@ class Relay:
         due = self._store.glance(next_due(lane.route.name))
         return due is not None and due <= self._store.now()
 
-    def _is_due(self) -> bool:
-        return any(self._has_due(lane) for lane in self._lanes.values())
+    def _may_yet_take(self, seconds: float) -> bool:
+        """Whether something is due that may be had soon, though for so long nothing was."""
+        return any(seconds < lane.patience and self._has_due(lane) for lane in self._lanes.values())
 
     def _seconds_to_next(self) -> float:
         """How long nothing can be taken, as far as is known: a destination may rest, and a message may wait for its time."""
@@ -307,6 +320,12 @@ class _Lane:
         return self.route.concurrency - self.in_flight
 
     @property
+    def patience(self) -> float:
+        """Seconds that one who is to end waits for what is due and not given: it is in other hands, or waits for its rate."""
+        interval = self.route.interval / SECOND
+        return MOMENT + (interval if interval <= LONGEST_WAIT_FOR_RATE else 0)
+
+    @property
     def lease_seconds(self) -> float:
         return (self.route.timeout + RESERVE) / SECOND
 
@@ -364,6 +383,12 @@ class _Lane:
             return SaidNotSent(cause, 0, 0)
         try:
             destination = self._destination()
+        except Exception as e:  # it has heard of nothing
+            cause = f"the destination cannot be made: {type(e).__name__}"
+            if parcel.probing:
+                return FoundNothing(cause, self._after(parcel))
+            return self._said(parcel, NotSent(cause))
+        try:
             message = _message(parcel)
             if parcel.probing:
                 return self._found(parcel, destination.probe(message, seconds=seconds), destination)
