@@ -265,3 +265,30 @@ def test_a_relay_that_was_killed_has_not_vanished_while_its_command_works(stage:
         stage.duly("outbox", "deliver", **configured)
     assert messages(stage) == [("billing", "unknown")]
     assert asked.read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ('kind = "htpp"\nurl = "http://127.0.0.1:1/"', "destinations.post.kind: there is no 'htpp'"),
+        ('kind = "http"\nurl = "http://127.0.0.1:1/"\ntrys = 3', "destinations.post.trys: no such field"),
+        ('kind = "http"\nurl = "http://127.0.0.1:1/"\ntries = "3"', "destination post: tries is a whole number"),
+    ],
+    ids=["kind", "key", "value"],
+)
+def test_a_mistake_in_another_destinations_table_fails_no_command_and_is_found_by_a_check(
+    table: str, why: str, stage: Stage, to: Receiver, configured: dict[str, str]
+) -> None:
+    with stage.file("duly.toml").open("a") as f:
+        f.write(f"[destinations.post]\n{table}\n")
+
+    said = stage.exec("close", *DAILY, command=adds(line()), environ=configured)
+    checked = stage.duly("jobs", "check", **configured)
+
+    assert (said.code, said.talk) == (0, "")
+    assert messages(stage) == [("billing", "delivered")]
+    assert stage.duly("outbox", "deliver", "--to", "billing", **configured).code == 0
+    assert checked.code == 78
+    assert why in checked.talk
+    sent_there = stage.exec("send", *DAILY, command=adds(line(destination="post")), environ=configured)
+    assert sent_there.code == 78

@@ -117,8 +117,8 @@ def check_letter(letter: Letter) -> Letter:
         raise Misuse(f"name: 1 to {LONGEST_NAME} printable characters name a message, without blanks at the ends")
     if len(letter.body) > LONGEST_BODY:
         raise Misuse(
-            f"body: it has {len(letter.body)} bytes, and a message has at most {LONGEST_BODY}; keep it elsewhere, and send where "
-            "it is"
+            f"body: it has {len(letter.body)} bytes, and a message has at most {LONGEST_BODY}; keep it elsewhere, and "
+            "send where it is"
         )
     kind = letter.content_type
     if not kind.isascii() or not kind.isprintable() or "/" not in kind or len(kind) > 200:
