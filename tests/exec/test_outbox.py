@@ -118,11 +118,19 @@ def test_messages_of_a_command_that_timed_out_are_discarded(stage: Stage, config
     [
         (["not JSON, DE02"], "line 1 is not JSON"),
         (["[1]"], "line 1 is no JSON object"),
-        ([line(), line(name="b", speed="fast")], "line 2 has the key 'speed'"),
+        ([line(), line(name="b", speed="fast")], "line 2 has a key that says nothing"),
+        ([line(DE02=1)], "line 1 has a key that says nothing"),
         (['{"body": 1}'], "line 1 names no destination"),
         (['{"destination": "billing"}'], "line 1 has to have a body"),
-        ([line(destination="biling")], "line 1: send: no destination 'biling' is declared"),
-        ([line(name="a"), line(name="a", body=2)], "line 2: this run has another message 'a'"),
+        ([line(destination="biling")], "line 1 names a destination that nobody declared"),
+        ([line(destination="https://ada:DE02@shop")], "line 1 names a destination that nobody declared"),
+        ([line(name="a"), line(name="a", body=2)], "line 2 has the name of another message, and says something else"),
+        (
+            [line(name="DE02"), line(name="DE02", body=2)],
+            "line 2 has the name of another message, and says something else",
+        ),
+        ([line(name="DE02" * 99)], "line 1: name: 1 to 200"),
+        ([line(content_type="json; for=DE02")], "line 1: content_type: this is none"),
         ([line(name="")], "line 1: name: 1 to 200"),
         (['{"destination": "billing", "body": NaN}'], "line 1 has a body that is not JSON"),
         (['{"destination": "billing", "body_base64": "DE02?"}'], "line 1 has a body_base64 that is none"),
@@ -224,3 +232,86 @@ def test_killed_between_link_and_commit_a_file_is_no_sign_that_its_messages_were
 
     assert said.code == code, said
     assert messages(stage) == ([("a", "delivered")] if code == 0 else [])
+
+
+def command_destination(stage: Stage, sends: str, probes: str = "", more: str = "") -> dict[str, str]:
+    """The environment of an exec whose one destination is a command, with a probe."""
+    probe = f"probe = {json.dumps(['sh', '-c', probes])}\n" if probes else ""
+    path = stage.file("duly.toml")
+    path.write_text(
+        f'[destinations.billing]\nkind = "command"\nargv = {json.dumps(["sh", "-c", sends])}\n{probe}{more}\n'
+    )
+    return {"DULY_CONFIG": str(path)}
+
+
+def test_the_variable_that_names_the_ledger_is_hidden_from_a_destinations_command_and_its_probe(stage: Stage) -> None:
+    sent, asked = stage.file("sent"), stage.file("asked")
+    configured = command_destination(
+        stage, f"env > '{sent}'; exit 80", f"env > '{asked}'; echo happened", '[ledger]\nurl_env = "SHOP_LEDGER"'
+    )
+    environ = {**configured, "SHOP_LEDGER": "postgresql://ada:s3cret@shop/ledger", "SHOP": "open"}
+
+    stage.exec("close", *DAILY, command=adds(line()), environ=environ)
+    stage.clock.advance("5m")
+    stage.duly("outbox", "deliver", **environ)
+
+    assert messages(stage) == [("billing", "delivered")]
+    for seen in (sent, asked):
+        assert "SHOP=open" in seen.read_text()
+        assert "s3cret" not in seen.read_text()
+
+
+def test_a_relay_that_was_killed_has_not_vanished_while_its_command_works(stage: Stage) -> None:
+    """Neither a probe is asked nor a person believed of what is still being done."""
+    gate = stage.gate("sending")
+    asked = stage.file("asked")
+    configured = command_destination(stage, gate.shell, f"echo x >> '{asked}'; echo 'did not'")
+    running = stage.start("close", *DAILY, command=adds(line()), environ=configured)
+    command = gate.arrived()
+    running.kill()
+    assert is_alive(command)
+
+    stage.clock.advance("1h")
+    stage.duly("outbox", "deliver", **configured)
+    refused = stage.duly(
+        "resolve", "close", "2026-11-28", "--message", "billing", "--as", "not-done", "--evidence", "gone"
+    )
+
+    assert messages(stage) == [("billing", "sending")]
+    assert refused.code != 0
+    assert "wait for its attempt" in refused.talk
+    assert not asked.exists()
+    gate.open()
+    until(lambda: not is_alive(command), "the command has ended")
+    for _ in range(2):  # it has vanished; then it is asked
+        stage.clock.advance("1h")
+        stage.duly("outbox", "deliver", **configured)
+    assert messages(stage) == [("billing", "unknown")]
+    assert asked.read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ('kind = "htpp"\nurl = "http://127.0.0.1:1/"', "destinations.post.kind: there is no 'htpp'"),
+        ('kind = "http"\nurl = "http://127.0.0.1:1/"\ntrys = 3', "destinations.post.trys: no such field"),
+        ('kind = "http"\nurl = "http://127.0.0.1:1/"\ntries = "3"', "destination post: tries is a whole number"),
+    ],
+    ids=["kind", "key", "value"],
+)
+def test_a_mistake_in_another_destinations_table_fails_no_command_and_is_found_by_a_check(
+    table: str, why: str, stage: Stage, to: Receiver, configured: dict[str, str]
+) -> None:
+    with stage.file("duly.toml").open("a") as f:
+        f.write(f"[destinations.post]\n{table}\n")
+
+    said = stage.exec("close", *DAILY, command=adds(line()), environ=configured)
+    checked = stage.duly("jobs", "check", **configured)
+
+    assert (said.code, said.talk) == (0, "")
+    assert messages(stage) == [("billing", "delivered")]
+    assert stage.duly("outbox", "deliver", "--to", "billing", **configured).code == 0
+    assert checked.code == 78
+    assert why in checked.talk
+    sent_there = stage.exec("send", *DAILY, command=adds(line(destination="post")), environ=configured)
+    assert sent_there.code == 78

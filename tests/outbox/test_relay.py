@@ -25,7 +25,7 @@ from duly.outbox.destinations import (
 )
 from duly.outbox.relay import Told
 from duly.outbox.routes import Route
-from duly.times import MINUTE, SECOND
+from duly.times import HOUR, MINUTE, SECOND
 from duly.work.relay import relay_of
 from tests.books import Book
 from tests.outbox.post import Post
@@ -321,3 +321,59 @@ def test_a_rate_keeps_what_was_not_used_for_a_second(
     next_at: int, instant: int, interval: int, many: int, begins: tuple[int, int]
 ) -> None:
     assert at_once_by_rate(next_at, instant, interval, many) == begins
+
+
+@pytest.mark.parametrize("why", ["rate", "place"])
+def test_one_who_is_to_end_does_not_wait_for_what_it_may_not_take(why: str, book: Book) -> None:
+    post = Post(book)
+    first, second = post.sent(), post.sent(window="2026-10-04")
+    to = Scripted(Delivered("201"), Delivered("201"))
+    route = Route("billing", lambda: to, concurrency=1, interval=HOUR if why == "rate" else 0)
+    if why == "place":
+        post.take(1)  # by a relay that stands still
+    relay = relay_of(book.store, {"billing": route})
+
+    working = threading.Thread(target=relay.deliver, daemon=True)
+    working.start()
+    working.join(20)
+    ended = not working.is_alive()
+    relay.stop()
+    working.join(20)
+
+    assert ended
+    states = sorted((post.message(first).state, post.message(second).state))
+    assert states == ([DELIVERED, PENDING] if why == "rate" else [PENDING, "sending"])
+
+
+def test_a_rate_that_lets_the_next_one_pass_soon_is_waited_for(tmp_path: Path) -> None:
+    book = Book(tmp_path / "jobs.db")
+    post = Post(book)
+    runs = [post.sent(window=f"2026-10-0{day}") for day in (4, 5)]
+    to = Scripted(Delivered("201"), Delivered("201"))
+    relay = relay_of(book.store, {"billing": Route("billing", lambda: to, interval=5 * SECOND)})
+    working = threading.Thread(target=relay.deliver, daemon=True)
+    working.start()
+
+    while working.is_alive():
+        if to.asked:
+            book.clock.advance("100ms")
+        working.join(0.01)  # a step of the clock
+
+    assert [post.message(run).state for run in runs] == [DELIVERED, DELIVERED]
+
+
+def test_what_no_destination_could_be_made_for_was_surely_not_sent(book: Book) -> None:
+    post = Post(book)
+    run = post.sent()
+
+    def broken() -> Scripted:
+        raise ModuleNotFoundError
+
+    told = deliver(book, Scripted(), make=broken)
+
+    said = "the destination cannot be made: ModuleNotFoundError"
+    assert [(one.state, one.said) for one in told] == [(PENDING, said)]
+    assert post.attempts() == [(1, "not sent", said)]
+    book.clock.advance(MINUTE)
+    deliver(book, Scripted(Delivered("201")))
+    assert post.message(run).state == DELIVERED

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from duly.cli.complain import say
-from duly.errors import DulyError
-from duly.work.destinations import configured_routes
+from duly.errors import ConfigurationInvalid, DulyError
+from duly.ledger.messages import backlog
+from duly.work.destinations import configured_here
 from duly.work.relay import relay_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from duly.outbox.routes import Route
     from duly.store.protocol import Store
 
 SECONDS = 60.0  # a poke is to end: a backlog is for a daemon, or `duly outbox deliver`
@@ -17,6 +19,25 @@ SECONDS = 60.0  # a poke is to end: a backlog is for a daemon, or `duly outbox d
 def deliver(store: Store) -> None:
     """Deliver what is due. The runs are complete, whatever comes of this: it changes no exit code."""
     try:
-        relay_of(store, configured_routes()).deliver(seconds=SECONDS)
+        relay_of(store, _routes(store)).deliver(seconds=SECONDS)
     except DulyError as e:
-        say(f"duly: messages are to be delivered yet: {e}\n  try: duly outbox deliver")
+        _say_of(e)
+
+
+def _routes(store: Store) -> dict[str, Route]:
+    """Those to which there is something to deliver. A table that is wrong is in no other one's way."""
+    layers = configured_here()
+    found = {}
+    for waiting in store.read(backlog()):
+        try:
+            route = layers.destination(waiting.destination)
+        except ConfigurationInvalid as e:
+            _say_of(e)
+            continue
+        if route is not None:
+            found[waiting.destination] = route
+    return found
+
+
+def _say_of(error: DulyError) -> None:
+    say(f"duly: messages are to be delivered yet: {error}\n  try: duly outbox deliver")

@@ -1,4 +1,5 @@
-"""`duly jobs check`: a configuration in words: each job with its next occurrences, its lints, and what the ledger has else.
+"""`duly jobs check`: a configuration in words: each job with its next occurrences, its lints, and what the ledger has else;
+and whether each destination can be served.
 
 `duly jobs schema` prints what an editor may check a file by.
 """
@@ -26,6 +27,7 @@ from duly.times import duration_text
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from duly.cli.output import Json
     from duly.ledger.ask import Value
@@ -94,9 +96,10 @@ def run_check(args: argparse.Namespace) -> int:
         store = _ledger(args, layers)
     except ConfigurationInvalid as e:
         problems.append(e)
+    _check_destinations(layers, problems)
     now = now if store is None else store.now()
     checked: list[_Checked] = []
-    for name in _names(layers, problems):
+    for name in _names(layers.names, problems):
         try:
             checked.append(_check(layers.job_or_raise(name), store, now))
         except ConfigurationInvalid as e:
@@ -139,9 +142,18 @@ def _conclude(args: argparse.Namespace, checked: list[_Checked], problems: list[
     return codes.DONE
 
 
-def _names(layers: Layers, problems: list[ConfigurationInvalid]) -> list[str]:
+def _check_destinations(layers: Layers, problems: list[ConfigurationInvalid]) -> None:
+    """Whether each of them can be served as its table says. Nothing is connected."""
+    for name in _names(layers.destination_names, problems):
+        try:
+            layers.destination(name)
+        except ConfigurationInvalid as e:
+            problems.append(e)
+
+
+def _names(ask: Callable[[], list[str]], problems: list[ConfigurationInvalid]) -> list[str]:
     try:
-        return layers.names()
+        return ask()
     except ConfigurationInvalid as e:
         if str(e) not in map(str, problems):
             problems.append(e)

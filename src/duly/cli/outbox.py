@@ -210,14 +210,16 @@ def _shown_in_words(seen: _Seen, args: argparse.Namespace) -> str:
 
 
 def _deliver(args: argparse.Namespace) -> int:
-    from duly.work.destinations import configured_routes, unknown_destination
+    from duly.work.destinations import configured_here, unknown_destination
     from duly.work.relay import relay_of
 
-    routes = configured_routes()
+    layers = configured_here()
+    served = {} if args.to else layers.destinations()
     for name in args.to or ():
-        if name not in routes:
-            raise unknown_destination(name, routes)
-    served = {name: route for name, route in routes.items() if not args.to or name in args.to}
+        route = layers.destination(name)
+        if route is None:
+            raise unknown_destination(name, layers.destination_names())
+        served[name] = route
     store = open_ledger(args.ledger)
     told: list[Told] = []
     relay_of(store, served, told.append).deliver()

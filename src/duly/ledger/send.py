@@ -122,18 +122,18 @@ class Letter:
 
 
 def check_letter(letter: Letter) -> Letter:
-    """The letter, if it can be a message. Raises `Misuse`, naming the field; never with a body."""
+    """The letter, if it can be a message. Raises `Misuse`, naming the field; never with what it says."""
     name = letter.name
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name.strip() != name:
         raise Misuse(f"name: 1 to {LONGEST_NAME} printable characters name a message, without blanks at the ends")
     if len(letter.body) > LONGEST_BODY:
         raise Misuse(
-            f"body: {name!r} has {len(letter.body)} bytes, and a message has at most {LONGEST_BODY}; keep it elsewhere, and "
+            f"body: it has {len(letter.body)} bytes, and a message has at most {LONGEST_BODY}; keep it elsewhere, and "
             "send where it is"
         )
     kind = letter.content_type
     if not kind.isascii() or not kind.isprintable() or "/" not in kind or len(kind) > 200:
-        raise Misuse(f"content_type: {kind!r} is none; write it like application/json")
+        raise Misuse("content_type: this is none; write it like application/json")
     return letter
 
 

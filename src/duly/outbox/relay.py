@@ -48,6 +48,7 @@ from duly.outbox.destinations import (
     Refused,
     Unknown,
 )
+from duly.outbox.destinations.child import inheriting
 from duly.records import record
 from duly.times import MINUTE, SECOND
 
@@ -63,6 +64,8 @@ RESERVE = MINUTE  # of a lease, beyond the time-out of a sending
 LOOK_SECONDS = 0.02  # how often a clock set by hand is looked at, or what another relay has taken
 SETTLE_SECONDS = 30.0  # how long it is tried to write down what came back, before a relay gives up
 LONGEST_REST = 1.0
+MOMENT = 2 * LONGEST_REST  # in which what is due is surely asked for once more
+LONGEST_WAIT_FOR_RATE = 10.0
 LONGEST_SAID = 300
 ASK_AGAIN_SECONDS = 60.0  # how long what a receiver says that it remembers is believed
 
@@ -113,7 +116,11 @@ class Relay:
     # -- two ways to work --------------------------------------------------------------------------------------------------
 
     def deliver(self, *, seconds: float | None = None) -> None:
-        """Send what is due, and what that makes due, until nothing is, or for so long. Raises what the ledger does."""
+        """Send what is due, and what that makes due, until nothing may be taken any more, or for so long.
+
+        A rate is waited for if it lets another one pass soon; a place that others have, for a moment. Raises what the ledger
+        does.
+        """
         timer = None if seconds is None else threading.Timer(seconds, self.stop)
         if timer is not None:
             timer.daemon = True
@@ -126,7 +133,13 @@ class Relay:
 
     def _deliver(self) -> None:
         with self._at_work():
-            while (did := self._turn()) or self._in_flight or (self._is_due() and not self._stopped):
+            moved = time.monotonic()
+            while True:
+                did = self._turn()
+                if did or self._in_flight:
+                    moved = time.monotonic()
+                elif self._stopped or not self._may_yet_take(time.monotonic() - moved):
+                    return
                 self._wait(None if self._in_flight else 0 if did else LOOK_SECONDS)
 
     def serve(self, *, poll: float, trouble: Callable[[str], None]) -> None:
@@ -188,7 +201,7 @@ class Relay:
         for parcel in taken:
             lane = self._lanes[parcel.destination]
             lane.has_rested()
-            lane.send(parcel, began, self._back)
+            lane.send(parcel, began, self._back, self._pulses.get(parcel.attempt_id, -1))
         return bool(words or taken)
 
     def _write(self, turn: Callable[[], object]) -> tuple[list[str], list[Parcel]]:
@@ -215,8 +228,9 @@ class Relay:
         due = self._store.glance(next_due(lane.route.name))
         return due is not None and due <= self._store.now()
 
-    def _is_due(self) -> bool:
-        return any(self._has_due(lane) for lane in self._lanes.values())
+    def _may_yet_take(self, seconds: float) -> bool:
+        """Whether something is due that may be had soon, though for so long nothing was."""
+        return any(seconds < lane.patience and self._has_due(lane) for lane in self._lanes.values())
 
     def _seconds_to_next(self) -> float:
         """How long nothing can be taken, as far as is known: a destination may rest, and a message may wait for its time."""
@@ -306,6 +320,12 @@ class _Lane:
         return self.route.concurrency - self.in_flight
 
     @property
+    def patience(self) -> float:
+        """Seconds that one who is to end waits for what is due and not given: it is in other hands, or waits for its rate."""
+        interval = self.route.interval / SECOND
+        return MOMENT + (interval if interval <= LONGEST_WAIT_FOR_RATE else 0)
+
+    @property
     def lease_seconds(self) -> float:
         return (self.route.timeout + RESERVE) / SECOND
 
@@ -339,12 +359,20 @@ class _Lane:
         route = self.route
         return backoff(max(failures, 1), delay=route.retry_delay, ceiling=route.retry_ceiling, jitter=chance)
 
-    def send(self, parcel: Parcel, began: float, back: SimpleQueue[tuple[Parcel, Word] | None]) -> None:
-        """Give a message to a thread; what became of it is put where it is waited for."""
+    def send(
+        self, parcel: Parcel, began: float, back: SimpleQueue[tuple[Parcel, Word] | None], pulse: int = -1
+    ) -> None:
+        """Give a message to a thread; what became of it is put where it is waited for. Its command holds the pulse too."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.route.concurrency, thread_name_prefix=f"duly-{self.route.name}")
         self.in_flight += 1
-        self._pool.submit(lambda: back.put((parcel, self._word(parcel, began))))
+
+        def work() -> None:
+            with inheriting(*[pulse] if pulse >= 0 else []):
+                word = self._word(parcel, began)
+            back.put((parcel, word))
+
+        self._pool.submit(work)
 
     def _word(self, parcel: Parcel, began: float) -> Word:
         seconds = self.route.timeout / SECOND
@@ -355,6 +383,12 @@ class _Lane:
             return SaidNotSent(cause, 0, 0)
         try:
             destination = self._destination()
+        except Exception as e:  # it has heard of nothing
+            cause = f"the destination cannot be made: {type(e).__name__}"
+            if parcel.probing:
+                return FoundNothing(cause, self._after(parcel))
+            return self._said(parcel, NotSent(cause))
+        try:
             message = _message(parcel)
             if parcel.probing:
                 return self._found(parcel, destination.probe(message, seconds=seconds), destination)

@@ -23,7 +23,7 @@ from duly.records import record
 from duly.times import DAY, HOUR, MINUTE, SECOND, duration_text, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from duly.outbox.destinations import Destination
 
@@ -52,15 +52,22 @@ class Route:
 KEYS = ("concurrency", "rate", "timeout", "tries", "retry_delay", "retry_ceiling", "probe_after")
 
 
-def route_of(name: str, settings: Mapping[str, object], make: Callable[[], Destination] | None = None) -> Route:
+def route_of(
+    name: str,
+    settings: Mapping[str, object],
+    make: Callable[[], Destination] | None = None,
+    *,
+    hidden: Collection[str] = (),
+) -> Route:
     """The route of a destination, by its settings as duly.toml has them; `make` makes one that no kind stands for.
 
+    `hidden`: variables of the environment that none of its commands may see, as the one that holds the ledger's URL.
     Raises `Misuse`, naming destination and field. Connects nothing.
     """
     own = {key: value for key, value in settings.items() if key in KEYS}
     others = {key: value for key, value in settings.items() if key not in KEYS}
     if make is None:
-        make = partial(destination_of, name, others)
+        make = partial(destination_of, name, others, hidden=hidden)
         make()  # what is wrong with it is said where it is declared
     elif others:
         raise Misuse(f"destination {name}: {next(iter(others))!r} says nothing to a destination that is made in code")

@@ -17,48 +17,58 @@ if TYPE_CHECKING:
 
     from duly.outbox.destinations import Destination
     from duly.outbox.routes import Route
+    from duly.work.configuration import Layers
 
 
 class Destinations:
-    """What one ledger may send to. What files say is read when a name is first asked for that code does not declare."""
+    """What one ledger may send to. What files say is read when a name is first asked for that code does not declare; and then
+    of that name alone, for a run does not fail because of a mistake in the table of another one.
+    """
 
     def __init__(self) -> None:
         self._in_code: dict[str, Route | None] = {}
-        self._in_files: dict[str, Route] | None = None
+        self._files: Layers | None = None
+        self._in_files: dict[str, Route] = {}
 
     def declare(self, name: str, settings: dict[str, object], make: Callable[[], Destination] | None) -> None:
         """Declare one in code; without settings and `make` it is a name, and whoever delivers knows the rest.
 
-        Raises `Misuse`.
+        Raises `Misuse`, and `ConfigurationInvalid` for a file that cannot be understood.
         """
         from duly.outbox.routes import route_of
 
         check_destination_name(name)
-        self._in_code[name] = route_of(name, settings, make) if settings or make is not None else None
+        route = None
+        if settings or make is not None:
+            route = route_of(name, settings, make, hidden=self._layers().hidden() if make is None else ())
+        self._in_code[name] = route
 
     def check(self, name: str) -> None:
-        """Raise `UnknownDestination` for a name that nobody declared."""
-        if name not in self._in_code and name not in self._files():
-            raise unknown_destination(name, [*self._in_code, *self._files()])
+        """Raise `UnknownDestination` for a name that nobody declared, and `ConfigurationInvalid` for a table that is wrong."""
+        if name in self._in_code or name in self._in_files:
+            return
+        layers = self._layers()
+        route = layers.destination(name)
+        if route is None:
+            raise unknown_destination(name, [*self._in_code, *layers.destination_names()])
+        self._in_files[name] = route
 
     def routes(self) -> dict[str, Route]:
-        """How each is served: what code says, else what the files say."""
-        return {**self._files(), **{name: route for name, route in self._in_code.items() if route is not None}}
+        """How each is served: what code says, else what the files say. Raises `ConfigurationInvalid`."""
+        in_code = {name: route for name, route in self._in_code.items() if route is not None}
+        return {**self._layers().destinations(), **in_code}
 
-    def _files(self) -> dict[str, Route]:
-        if self._in_files is None:
-            self._in_files = configured_routes()
-        return self._in_files
+    def _layers(self) -> Layers:
+        if self._files is None:
+            self._files = configured_here()
+        return self._files
 
 
-def configured_routes() -> dict[str, Route]:
-    """The destinations of the files that configure duly here. Raises `ConfigurationInvalid`."""
-    files = files_of(os.getcwd(), os.environ)
-    if not files:
-        return {}
+def configured_here() -> Layers:
+    """What the files say that configure duly here; nothing where there is none."""
     from duly.work.configuration import Layers
 
-    return Layers(files).destinations()
+    return Layers(files_of(os.getcwd(), os.environ))
 
 
 def check_destination_name(name: str) -> str:

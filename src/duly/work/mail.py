@@ -13,7 +13,7 @@ import json
 from base64 import b64decode
 from binascii import Error as NotBase64
 
-from duly.errors import DulyError, PayloadInvalid
+from duly.errors import DulyError, PayloadConflict, PayloadInvalid, UnknownDestination
 from duly.ledger.send import MOST_MESSAGES
 from duly.work.destinations import Destinations
 from duly.work.letters import Letters, key_of_message, letter_of
@@ -52,7 +52,15 @@ def letters_in(mail: Mail, namespace: str, key: RunKey, first_name: str) -> list
             letters.note(letter)
         except PayloadInvalid:  # its words name parts of the body
             raise MailRefused(f"line {number} has a body that is not JSON; nothing is sent") from None
-        except DulyError as e:
+        except (
+            UnknownDestination
+        ):  # its words name what was asked for: a line may have an address there, and a password
+            raise MailRefused(f"line {number} names a destination that nobody declared; nothing is sent") from None
+        except PayloadConflict:
+            raise MailRefused(
+                f"line {number} has the name of another message, and says something else; nothing is sent"
+            ) from None
+        except DulyError as e:  # of a field, in words that show no value
             raise MailRefused(f"line {number}: {e}; nothing is sent") from None
         except _NotOne as e:
             raise MailRefused(f"line {number} {e}; nothing is sent") from None
@@ -65,9 +73,8 @@ class _NotOne(Exception):
 
 def _letter(line: bytes) -> Letter:
     fields = _object(line)
-    unknown = sorted(set(fields) - _KEYS)
-    if unknown:
-        raise _NotOne(f"has the key {unknown[0][:40]!r}, which says nothing; a message has {', '.join(sorted(_KEYS))}")
+    if not fields.keys() <= _KEYS:
+        raise _NotOne(f"has a key that says nothing; a message has {', '.join(sorted(_KEYS))}")
     for key in ("destination", "name", "content_type", "body_base64"):
         if key in fields and not isinstance(fields[key], str):
             raise _NotOne(f"has a {key} that is no text")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -404,3 +405,12 @@ def test_a_wrong_setting_is_named_with_what_to_write(settings: dict[str, object]
     assert str(told.value).startswith(said)
     assert PASSWORD not in str(told.value)
     assert BODY_SECRET not in str(told.value)
+
+
+def test_without_the_package_of_its_database_nothing_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # as where it is not installed
+    it = to("postgresql://ada@127.0.0.1:1/shop")
+
+    cause = "its database needs a package: pip install 'duly[postgres]'"
+    assert delivered(it) == NotSent(cause)
+    assert it.probe(MESSAGE, seconds=SOON) == CannotTell(cause)

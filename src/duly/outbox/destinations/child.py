@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 from duly.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from duly.outbox.destinations import Message
 
@@ -33,6 +34,23 @@ class Ended:
 
 class NotStarted(Exception):
     """The command could not be started at all."""
+
+
+# Not an argument of `deliver`: most destinations start no command, and one of somebody's own may only wrap one that does.
+_inherited: ContextVar[tuple[int, ...]] = ContextVar("inherited", default=())
+
+
+@contextmanager
+def inheriting(*descriptors: int) -> Iterator[None]:
+    """Let the commands that are started meanwhile in this thread hold these descriptors too.
+
+    So an attempt shows its pulse for as long as its command is at work, though its relay was killed.
+    """
+    before = _inherited.set(descriptors)
+    try:
+        yield
+    finally:
+        _inherited.reset(before)
 
 
 def ran(
@@ -57,6 +75,7 @@ def ran(
             stderr=subprocess.DEVNULL,
             env=_environment(message, hidden),
             start_new_session=True,
+            pass_fds=_inherited.get(),
         )
     except (OSError, ValueError):
         raise NotStarted from None

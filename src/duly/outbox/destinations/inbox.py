@@ -290,9 +290,11 @@ class Postgres:
     is_worth_keeping = True
 
     def __init__(self, url: str, table: str, password: str | None, deadline: Deadline) -> None:
-        import psycopg
-        from psycopg.conninfo import make_conninfo
-
+        try:
+            import psycopg
+            from psycopg.conninfo import make_conninfo
+        except ImportError:
+            raise NoLine("its database needs a package: pip install 'duly[postgres]'") from None
         self._words = {"table": table, **{name: f"%({name})s" for name in _FIELDS}}
         self._deadline = deadline
         try:

@@ -79,16 +79,33 @@ class Layers:
         table = self._nearest("daemon")
         return Daemon() if table is None else daemon_entry(table)
 
+    def hidden(self) -> tuple[str, ...]:
+        """The variables of the environment that no command is to see: what `[ledger]` names, whether it is meant or not."""
+        table = self._nearest("ledger")
+        named = None if table is None else table.values.get("url_env")
+        return (named,) if isinstance(named, str) else ()
+
     def destinations(self) -> dict[str, Route]:
-        """Where messages go, each from the nearest file that names it. Raises `ConfigurationInvalid`."""
+        """Where messages go, each from the nearest file that names it. Raises `ConfigurationInvalid` at the first mistake."""
+        return {name: self.destination_or_raise(name) for name in self.destination_names()}
+
+    def destination_names(self) -> list[str]:
+        """The names of all destinations, those of the nearest file first."""
+        return list(dict.fromkeys(name for document in self.documents() for name in document.destinations()))
+
+    def destination(self, name: str) -> Route | None:
+        """How one destination is served, whatever stands in the tables of others; None where no file speaks of it."""
         from duly.work.configuration.entries import destination_entry
 
-        found: dict[str, Route] = {}
-        for document in self.documents():
-            for name, table in document.destinations():
-                if name not in found:
-                    found[name] = destination_entry(name, table)
-        return found
+        found = (document.destination(name) for document in self.documents())
+        table = next((table for table in found if table is not None), None)
+        return None if table is None else destination_entry(name, table, self.hidden())
+
+    def destination_or_raise(self, name: str) -> Route:
+        """How a destination is served that `destination_names` has."""
+        route = self.destination(name)
+        assert route is not None
+        return route
 
     def _nearest(self, name: str) -> Table | None:
         found = (document.table(name) for document in self.documents())

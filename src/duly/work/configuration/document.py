@@ -61,14 +61,15 @@ class Document:
         jobs = self.table("jobs")
         return [] if jobs is None else list(jobs.values)
 
-    def destinations(self) -> list[tuple[str, Table]]:
-        """Its destinations by name."""
+    def destinations(self) -> list[str]:
+        """The names of its destinations."""
         destinations = self.table("destinations")
-        if destinations is None:
-            return []
-        return [
-            (name, table) for name in destinations.values if (table := self._within(destinations, name)) is not None
-        ]
+        return [] if destinations is None else list(destinations.values)
+
+    def destination(self, name: str) -> Table | None:
+        """The table of a destination; None where it is not there."""
+        destinations = self.table("destinations")
+        return None if destinations is None else self._within(destinations, name)
 
     def job(self, name: str) -> Table | None:
         """The table of a job; None where it is not there."""

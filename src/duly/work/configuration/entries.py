@@ -17,7 +17,7 @@ from duly.work.schedule_flags import as_key, schedule_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from duly.ledger.ask import Value
@@ -246,13 +246,17 @@ def daemon_entry(table: Table) -> Daemon:
 # -- destinations -------------------------------------------------------------------------------------------------------
 
 
-def destination_entry(name: str, table: Table) -> Route:
-    """What a destination's table means. What its kind takes, the kind reads. Raises `ConfigurationInvalid`."""
+def destination_entry(name: str, table: Table, hidden: Collection[str]) -> Route:
+    """What a destination's table means. What its kind takes, the kind reads; its commands see no variable that is `hidden`.
+
+    Raises `ConfigurationInvalid`.
+    """
     from duly.outbox.routes import route_of
 
     try:
         check_job_name(name)
-        return route_of(name, {key: _in_folder(key, value, table) for key, value in table.values.items()})
+        settings = {key: _in_folder(key, value, table) for key, value in table.values.items()}
+        return route_of(name, settings, hidden=hidden)
     except Misuse as e:
         raise table.wrong(e) from e
 
