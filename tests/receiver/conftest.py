@@ -106,8 +106,7 @@ class Shop:
 
         thread = threading.Thread(target=ask)
         thread.start()
-        assert self._line() == point
-        self.stopped += 1
+        self.reaches(point)
 
         def wait() -> Told | None:
             thread.join()
@@ -115,10 +114,16 @@ class Shop:
 
         return wait
 
-    def go_on(self) -> None:
+    def reaches(self, point: str) -> None:
+        """Wait until a request is worked up to a point."""
+        assert self._line() == point
+        self.stopped += 1
+
+    def go_on(self, *, back_out: bool = False) -> None:
+        """Let a request that waits be worked on, or, within its transaction, roll that back."""
         assert self.process.stdin is not None
         self.stopped -= 1
-        self.process.stdin.write("\n")
+        self.process.stdin.write("x" if back_out else "\n")
         self.process.stdin.flush()
 
     def kill(self) -> None:

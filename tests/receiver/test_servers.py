@@ -217,6 +217,32 @@ def test_what_the_application_rolled_back_was_never_received_and_may_be_tried_ag
     assert applied(book) == []
 
 
+def test_an_answer_to_what_was_rolled_back_is_not_stored_for_the_delivery_that_committed(
+    book: Book, shop: Shop, open_shop: Callable[[], Shop]
+) -> None:
+    """The first is slow to answer, so that its mark lapses, and it answers before the second does."""
+    do, elsewhere = "stop-within,stop-after", open_shop()
+    first = shop.stopped_at("stop-within", do=do)
+    shop.go_on(back_out=True)
+    shop.reaches("stop-after")
+    book.clock.advance(MINUTE)
+    second = elsewhere.stopped_at("stop-within", do=do)
+    elsewhere.go_on()
+    elsewhere.reaches("stop-after")
+
+    shop.go_on()
+    refused = first()
+    elsewhere.go_on()
+    told = second()
+
+    again = shop.ask(do=do)
+    assert refused is not None
+    assert told is not None
+    assert (refused.status, told.status) == (400, 201)
+    assert (again.status, again.body, again.is_replay) == (201, b"applied lamp", True)
+    assert applied(book) == ["lamp"]
+
+
 def test_a_5xx_after_the_commit_is_not_stored_and_the_application_is_asked_again(book: Book, shop: Shop) -> None:
     first, again = shop.ask(do="fail-after"), shop.ask(do="fail-after")
 

@@ -72,7 +72,7 @@ class Response:
 class Rules:
     """How a middleware guards what is behind it. Durations are in microseconds."""
 
-    remembers: str
+    remembers: str | None
     undated: str
     lease: int
     methods: tuple[str, ...]
@@ -83,7 +83,7 @@ class Rules:
 
 def rules_of(
     *,
-    remembers: str = "forever",
+    remembers: str | None = None,
     undated: str = "refuse",
     lease: str = "1m",
     methods: Sequence[str] = METHODS,

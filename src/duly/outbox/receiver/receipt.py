@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from duly.errors import Misuse
 from duly.ledger import receive as ledger
-from duly.ledger.receive import APPLY, LONGEST_KEY, LONGEST_SOURCE, REFUSE, Delivery, checked_name, first_sent_of
+from duly.ledger.receive import (
+    APPLY,
+    FOR_EVER,
+    LONGEST_KEY,
+    LONGEST_SOURCE,
+    REFUSE,
+    Delivery,
+    checked_name,
+    first_sent_of,
+)
 from duly.records import record
 from duly.store.awaited import Awaited
 from duly.store.borrowed import run_in, run_in_async
@@ -105,20 +114,24 @@ class AsyncReceived(_First):
 
 def receive_in(tx: Lent, delivery: Delivery) -> Received | Replayed:
     """Receive a delivery in a caller's transaction."""
-    match run_in(tx, ledger.receive(delivery)):
-        case ledger.Receipt() as receipt:
-            return Received(tx, receipt)
-        case replay:
-            return replayed(delivery.key, replay)
+    return received_or_replayed(tx, delivery, run_in(tx, ledger.receive(delivery)))
 
 
 async def receive_in_async(tx: object, delivery: Delivery) -> AsyncReceived | Replayed:
     """`receive_in`, for connections whose statements are awaited."""
-    match await run_in_async(tx, ledger.receive(delivery)):
-        case ledger.Receipt() as receipt:
-            return AsyncReceived(tx, receipt)
-        case replay:
-            return replayed(delivery.key, replay)
+    return async_received_or_replayed(tx, delivery, await run_in_async(tx, ledger.receive(delivery)))
+
+
+def received_or_replayed(tx: object, delivery: Delivery, found: ledger.Receipt | ledger.Replay) -> Received | Replayed:
+    """What the ledger found, in the caller's terms."""
+    return Received(tx, found) if isinstance(found, ledger.Receipt) else replayed(delivery.key, found)
+
+
+def async_received_or_replayed(
+    tx: object, delivery: Delivery, found: ledger.Receipt | ledger.Replay
+) -> AsyncReceived | Replayed:
+    """`received_or_replayed`, for connections whose statements are awaited."""
+    return AsyncReceived(tx, found) if isinstance(found, ledger.Receipt) else replayed(delivery.key, found)
 
 
 def delivery_of(
@@ -126,7 +139,7 @@ def delivery_of(
     payload: str,
     *,
     source: str,
-    remembers: str,
+    remembers: str | None,
     first_sent: datetime | str | None,
     undated: str,
 ) -> Delivery:
@@ -146,9 +159,11 @@ def delivery_of(
     )
 
 
-def remembered_for(text: str) -> int | None:
-    """How long keys are remembered, in microseconds, from `30d` or `forever` (None). Raises `TimeInvalid`."""
-    return None if text == FOREVER else parse_duration(text)
+def remembered_for(text: str | None) -> int | None:
+    """How long keys are remembered, in microseconds, from `30d` or `forever`; None: nothing is said. Raises `TimeInvalid`."""
+    if text is None:
+        return None
+    return FOR_EVER if text == FOREVER else parse_duration(text)
 
 
 def instant_of(moment: datetime | str | None) -> int | None:
