@@ -86,8 +86,11 @@ class Shop:
                 sent["Duly-First-Sent"] = first_sent
             client.request(method, f"/orders{'?do=' + do if do else ''}", note.encode(), sent)
             answer = client.getresponse()
-            told = Told(answer.status, {n.lower(): v for n, v in answer.getheaders()}, answer.read())
-            if not {"content-length", "transfer-encoding"} & told.headers.keys():
+            found: dict[str, str] = {}
+            for name, value in answer.getheaders():
+                found[name.lower()] = f"{found[name.lower()]}, {value}" if name.lower() in found else value
+            told = Told(answer.status, found, answer.read())
+            if told.status != 204 and not {"content-length", "transfer-encoding"} & told.headers.keys():
                 # http.client takes headers that were cut off, as by a SIGKILL between two of wsgiref's writes, for all of them.
                 raise http.client.IncompleteRead(told.body)
             return told

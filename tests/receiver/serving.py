@@ -53,7 +53,10 @@ def said(do: str, note: str) -> tuple[int, list[tuple[str, str]], bytes]:
 
 def stored(do: str, note: str) -> dict[str, Any]:
     """What the application stores in its own transaction, where it does."""
-    return {"body": f"stored {note}", "status": 201, "headers": {"Content-Type": "text/plain"}}
+    if "empty" in do.split(","):
+        return {"status": 204, "headers": {"X-Who": "Zo\xeb"}}
+    headers = [("Content-Type", "text/plain"), ("Link", "</a>"), ("Link", "</b>"), ("X-Who", "Zo\xeb")]
+    return {"body": f"stored {note}", "status": 201, "headers": headers}
 
 
 # -- WSGI ---------------------------------------------------------------------------------------------------------------

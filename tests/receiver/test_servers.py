@@ -58,6 +58,25 @@ def test_an_answer_that_was_stored_with_the_effect_is_the_one_that_is_replayed(b
     assert applied(book) == ["lamp"]
 
 
+def test_so_are_its_headers_each_as_often_as_it_was_said(book: Book, shop: Shop) -> None:
+    shop.ask(do="store")
+
+    again = shop.ask(do="store")
+
+    assert again.headers["link"] == "</a>, </b>"
+    assert again.headers["x-who"] == "Zo\xeb"
+    assert again.headers["content-length"] == str(len(b"stored lamp"))
+
+
+def test_an_answer_without_a_body_is_replayed_without_one(book: Book, shop: Shop) -> None:
+    shop.ask(do="store,empty")
+
+    again = shop.ask(do="store,empty")
+
+    assert (again.status, again.body, again.is_replay) == (204, b"", True)
+    assert again.headers["x-who"] == "Zo\xeb"
+
+
 def test_each_key_is_its_own(book: Book, shop: Shop) -> None:
     shop.ask()
     other = shop.ask("chair", key='"another"')

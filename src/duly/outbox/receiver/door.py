@@ -12,7 +12,7 @@ import logging
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from duly.errors import DulyError
+from duly.errors import DulyError, Misuse
 from duly.ledger import receive as ledger
 from duly.ledger.receive import Delivery, Entered, InProgress, Replay
 from duly.outbox.receiver.http import REPLAYED, Response, Rules, in_progress, is_final, kept, problem_of, replay_of
@@ -214,10 +214,14 @@ def wants_answer(request: Incoming, status: int) -> bool:
 
 
 def to_store(rules: Rules, request: Incoming, response: Response | None) -> ledger.Answer | None:
-    """What is stored of an answer, if it is to be and is not too long."""
+    """What is stored of an answer, if it is to be, is not too long, and can be given again."""
     if response is None or not wants_answer(request, response.status) or len(response.body) > rules.longest_answer:
         return None
-    return stored_form(response.body, response.status, kept(rules, response.status, response.headers))
+    try:
+        return stored_form(response.body, response.status, kept(rules, response.status, response.headers))
+    except Misuse as e:
+        _log.warning("%s: the answer to a key cannot be given again and was not stored (%s)", request.source, e)
+        return None
 
 
 def note_unreceived(request: Incoming, status: int) -> None:
