@@ -124,6 +124,7 @@ def test_messages_of_a_command_that_timed_out_are_discarded(stage: Stage, config
         ([line(destination="biling")], "line 1: send: no destination 'biling' is declared"),
         ([line(name="a"), line(name="a", body=2)], "line 2: this run has another message 'a'"),
         ([line(name="")], "line 1: name: 1 to 200"),
+        (['{"destination": "billing", "body": {"a": "\\ud800"}}'], "line 1: body: a text with surrogates"),
         (['{"destination": "billing", "body": NaN}'], "line 1 has a body that is not JSON"),
         (['{"destination": "billing", "body_base64": "DE02?"}'], "line 1 has a body_base64 that is none"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -301,13 +302,30 @@ def test_what_can_be_no_key_is_refused(key: str) -> None:
         ({"remembers": "a while"}, "duration"),
         ({"first_sent": "yesterday"}, "instant"),
         ({"undated": "perhaps"}, "undated"),
+        ({"key": 5}, "key: give text"),
+        ({"key": b"key"}, "key: give text"),
+        ({"source": 5}, "source: give text"),
+        ({"remembers": 5}, "remembers"),
+        ({"remembers": timedelta(days=30)}, "remembers"),
+        ({"first_sent": 5}, "first_sent"),
+        ({"first_sent": date(2026, 10, 5)}, "first_sent"),
+        ({"first_sent": datetime(2026, 10, 5)}, "no offset"),
+        ({"undated": 5}, "undated"),
     ],
 )
-def test_nor_is_what_nobody_can_keep_promised(named: dict[str, str], complaint: str) -> None:
-    described = {"source": "orders", "remembers": "30d", "first_sent": None, "undated": REFUSE, **named}
+def test_nor_is_what_nobody_can_keep_promised(named: dict[str, object], complaint: str) -> None:
+    described = {
+        "key": "key",
+        "payload": "",
+        "source": "orders",
+        "remembers": "30d",
+        "first_sent": None,
+        "undated": REFUSE,
+        **named,
+    }
 
     with pytest.raises(Misuse, match=complaint):
-        delivery_of("key", "", **described)  # type: ignore[arg-type]
+        delivery_of(**described)  # type: ignore[arg-type]
 
 
 def test_a_lock_is_of_the_key_and_its_source() -> None:

@@ -297,8 +297,10 @@ def time_of_uuid7(key: str) -> int | None:
     return int(digits[:12], 16) * 1000
 
 
-def checked_name(what: str, text: str, longest: int) -> str:
+def checked_name(what: str, text: object, longest: int) -> str:
     """A key or the name of a source, if it can be one. Raises `Misuse`. Pure."""
+    if not isinstance(text, str):
+        raise Misuse(f"{what}: give text, not {type(text).__name__}")
     if not text or len(text) > longest or not text.isprintable() or text != text.strip():
         raise Misuse(f"{what}: give 1 to {longest} printable characters without blanks at the ends")
     return text

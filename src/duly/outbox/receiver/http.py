@@ -30,7 +30,6 @@ from duly.outbox.receiver.receipt import (
     OF_ONE_SENDING,
     Answer,
     delivery_of,
-    remembered_for,
 )
 from duly.records import record
 from duly.times import SECOND, parse_duration
@@ -103,7 +102,8 @@ def rules_of(
     answer the `stored_headers` are kept, never a cookie. A request that is longer than `longest_request` bytes is refused; an
     answer longer than `longest_answer` is not stored.
     """
-    remembered_for(remembers)
+    if not isinstance(lease, str):
+        raise Misuse(f"lease: write it like 1m, not {lease!r}")
     delivery_of("key", "", source="source", remembers=remembers, first_sent=None, undated=undated)
     names = tuple(name.lower() for name in stored_headers)
     if banned := sorted(set(names) & set(NEVER_STORED)):

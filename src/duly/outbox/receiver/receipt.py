@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from duly.errors import Misuse
+from duly.errors import Misuse, TimeInvalid
 from duly.ledger import receive as ledger
 from duly.ledger.receive import (
     APPLY,
@@ -178,6 +178,8 @@ def remembered_for(text: str | None) -> int | None:
     """How long keys are remembered, in microseconds, from `30d` or `forever`; None: nothing is said. Raises `TimeInvalid`."""
     if text is None:
         return None
+    if not _is_text(text):
+        raise TimeInvalid(f"remembers: write it like 30d, or {FOREVER}, not {text!r}")
     return FOR_EVER if text == FOREVER else parse_duration(text)
 
 
@@ -185,7 +187,13 @@ def instant_of(moment: datetime | str | None) -> int | None:
     """An instant from an aware datetime or ISO 8601 text. Raises `TimeInvalid`."""
     if moment is None:
         return None
+    if not isinstance(moment, str | datetime):
+        raise TimeInvalid(f"first_sent: give a datetime with a zone, or text like 2026-10-25T01:00:00Z, not {moment!r}")
     return parse_instant(moment) if isinstance(moment, str) else from_datetime(moment)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def stored_form(body: bytes | str, status: int | None, headers: Headers) -> ledger.Answer:
