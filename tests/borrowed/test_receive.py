@@ -135,6 +135,30 @@ def test_an_unknown_key_from_below_the_horizon_is_refused_and_leaves_the_transac
     assert shop.effects == ["after", "before"]
 
 
+@every_kind
+def test_without_a_time_it_is_refused_where_keys_have_been_forgotten_whatever_is_said_now(
+    shop: Shop, caller: Caller
+) -> None:
+    """It came with its time, was applied and forgotten; now it comes as if keys were remembered for ever."""
+    caller.begin()
+    assert caller.receive(KEY, ORDER, remembers="1s", first_sent="2026-10-01T00:00:00Z")
+    caller.apply("order")
+    caller.commit()
+    shop.book.amend("update duly_source set horizon = ?", 1_790_812_800_000_001)
+    shop.book.amend("delete from duly_received")
+
+    for said in ({}, {"remembers": "forever"}, {"remembers": "1s"}):
+        caller.begin()
+        with pytest.raises(duly.UndatedKey):
+            caller.receive(KEY, ORDER, **said)
+        with pytest.raises(duly.BelowHorizon):
+            caller.receive(KEY, ORDER, first_sent="2026-10-01T00:00:00Z")
+        caller.rollback()
+
+    assert (shop.effects, keys(shop)) == (["order"], [])
+    assert shop.book.rows("select remembers from duly_source") == [(1_000_000,)]
+
+
 @on_postgres
 def test_a_key_that_another_transaction_is_at_is_answered_at_once(
     shop: Shop, caller: Caller, open_caller: Open

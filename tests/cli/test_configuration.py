@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,12 @@ import pytest
 
 from duly.cli.exec_flags import OPTIONS
 from duly.errors import ConfigurationInvalid
+from duly.outbox.destinations.kinds import KINDS
 from duly.schedule.spec import cron, daily, every
 from duly.times import DAY, MINUTE, SECOND
 from duly.work.configuration import Daemon, JobEntry, Layers, read_configuration
 from duly.work.configuration import schema as schemas
-from duly.work.configuration.fields import JOB, LEDGER, TABLES
+from duly.work.configuration.fields import DESTINATION, JOB, LEDGER, TABLES
 from duly.work.schedule_flags import FLAGS
 from tests.exec.stage import Running, Stage, environment
 from tests.story import Said
@@ -820,6 +822,13 @@ def test_the_page_has_the_table_of_fields() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 
     assert schemas.page() in page
+
+
+def test_the_kinds_of_destinations_that_it_names_are_there() -> None:
+    named = re.findall(r"`(\w+)`", DESTINATION["kind"].means)
+
+    assert named
+    assert set(named) <= set(KINDS)
 
 
 def test_the_examples_of_the_page_are_read(tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ def test_messages_of_a_command_that_timed_out_are_discarded(stage: Stage, config
         ([line(name="DE02" * 99)], "line 1: name: 1 to 200"),
         ([line(content_type="json; for=DE02")], "line 1: content_type: this is none"),
         ([line(name="")], "line 1: name: 1 to 200"),
+        (['{"destination": "billing", "body": {"a": "\\ud800"}}'], "line 1: body: a text with surrogates"),
         (['{"destination": "billing", "body": NaN}'], "line 1 has a body that is not JSON"),
         (['{"destination": "billing", "body_base64": "DE02?"}'], "line 1 has a body_base64 that is none"),
     ],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
 from duly.errors import BelowHorizon, Misuse, PayloadConflict, ReceiptBusy, TimeInvalid, UndatedKey
-from duly.ledger.ask import now
+from duly.ledger.ask import count, now
 from duly.ledger.receive import (
     APPLY,
+    FOR_EVER,
+    RECEIVE_IF_NEW,
     REFUSE,
     Answer,
     Delivery,
@@ -148,6 +151,47 @@ def test_who_remembers_for_ever_forgets_nothing_and_asks_no_key_for_its_time(boo
     assert isinstance(book.write(receive(sent(at=None, remembers=None))), Replay)
 
 
+@pytest.mark.parametrize("remembers", [None, FOR_EVER])
+def test_a_key_without_a_time_is_refused_where_keys_have_been_forgotten_whatever_is_said_now(
+    book: Book, remembers: int | None
+) -> None:
+    """It was applied with its time, and is on record no more."""
+    book.write(receive(sent(remembers=DAY)))
+    book.clock.advance(2 * DAY)
+    assert forget(book) == 1
+
+    with pytest.raises(UndatedKey):
+        book.write(receive(sent(at=None, remembers=remembers)))
+    with pytest.raises(UndatedKey):
+        book.write(enter(sent(at=None, remembers=remembers), lease=MINUTE))
+
+    assert keys(book) == []
+    assert isinstance(book.write(receive(sent(at=None, remembers=remembers, undated=APPLY))), Receipt)
+
+
+def test_the_horizon_is_asked_again_where_the_key_is_written(book: Book) -> None:
+    """Whoever looked before it was raised, and writes after: the write itself refuses it."""
+    book.write(receive(sent("first")))
+    source = book.rows("select id from duly_source")[0][0]
+    book.amend("update duly_source set horizon = 1")
+
+    written = {"key": "late", "payload": "json1:aa", "first_sent": None, "receipt": b"r"}
+    assert book.write(count(RECEIVE_IF_NEW, source=source, undated=REFUSE, **written)) == 0
+    assert book.write(count(RECEIVE_IF_NEW, source=source, undated=APPLY, **written)) == 1
+
+
+def test_who_says_nothing_of_how_long_keys_are_remembered_changes_nothing(book: Book) -> None:
+    book.write(receive(sent(remembers=DAY)))
+
+    book.write(receive(sent("order-2", remembers=None)))
+    with pytest.raises(UndatedKey):
+        book.write(receive(sent("order-3", at=None, remembers=None)))
+
+    assert book.rows("select remembers from duly_source") == [(DAY,)]
+    book.write(receive(sent("order-3", remembers=FOR_EVER)))
+    assert book.rows("select remembers from duly_source") == [(None,)]
+
+
 def test_a_key_without_a_time_is_refused_where_keys_are_forgotten(book: Book) -> None:
     with pytest.raises(UndatedKey, match="UUIDv7"):
         book.write(receive(sent(at=None)))
@@ -258,13 +302,30 @@ def test_what_can_be_no_key_is_refused(key: str) -> None:
         ({"remembers": "a while"}, "duration"),
         ({"first_sent": "yesterday"}, "instant"),
         ({"undated": "perhaps"}, "undated"),
+        ({"key": 5}, "key: give text"),
+        ({"key": b"key"}, "key: give text"),
+        ({"source": 5}, "source: give text"),
+        ({"remembers": 5}, "remembers"),
+        ({"remembers": timedelta(days=30)}, "remembers"),
+        ({"first_sent": 5}, "first_sent"),
+        ({"first_sent": date(2026, 10, 5)}, "first_sent"),
+        ({"first_sent": datetime(2026, 10, 5)}, "no offset"),
+        ({"undated": 5}, "undated"),
     ],
 )
-def test_nor_is_what_nobody_can_keep_promised(named: dict[str, str], complaint: str) -> None:
-    described = {"source": "orders", "remembers": "30d", "first_sent": None, "undated": REFUSE, **named}
+def test_nor_is_what_nobody_can_keep_promised(named: dict[str, object], complaint: str) -> None:
+    described = {
+        "key": "key",
+        "payload": "",
+        "source": "orders",
+        "remembers": "30d",
+        "first_sent": None,
+        "undated": REFUSE,
+        **named,
+    }
 
     with pytest.raises(Misuse, match=complaint):
-        delivery_of("key", "", **described)  # type: ignore[arg-type]
+        delivery_of(**described)  # type: ignore[arg-type]
 
 
 def test_a_lock_is_of_the_key_and_its_source() -> None:
@@ -325,7 +386,20 @@ def test_an_answer_is_stored_for_a_key_that_was_committed_and_for_no_other(book:
     assert not book.write(leave(committed, Answer(500, "[]", b"no")))
 
     assert book.store.read(peek(sent())) is None
-    assert book.store.read(peek(sent("order-2"))) == Replay(MORNING, YES)
+    assert book.store.read(peek(sent("order-2"))) == Replay(committed.receipt, MORNING, YES)
+
+
+def test_an_answer_is_of_the_delivery_that_committed_or_of_one_that_repeats_it(book: Book) -> None:
+    rolled_back, committed, repeated = sent(), sent(), sent()
+    book.write(receive(committed))
+
+    assert not book.write(leave(rolled_back, Answer(400, "[]", b"no")))
+    assert book.store.read(peek(sent())) is None
+    replay = book.write(receive(repeated))
+    assert isinstance(replay, Replay)
+    assert book.write(leave(repeated, YES, replay.receipt))
+
+    assert book.store.read(peek(sent())) == Replay(committed.receipt, MORNING, YES)
 
 
 def test_a_key_without_an_answer_is_worked_by_one_at_a_time_too(book: Book) -> None:

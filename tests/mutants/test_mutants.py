@@ -1026,6 +1026,10 @@ RECEIVED, LENT_TO_RECEIVE = "tests/ledger/test_receive.py::test_", "tests/borrow
 SERVED = "tests/receiver/test_servers.py::test_"
 BY_WSGI, BY_ASGI = "[sqlite-wsgi]", "[sqlite-asgi]"
 
+HORIZON = """   and s.horizon <= case when cast(:first_sent as bigint) is not null then cast(:first_sent as bigint)
+                         when cast(:undated as text) = 'apply' then s.horizon else 0 end
+"""
+
 
 def receivers(race: str) -> str:
     """The test that tells every history of receivers, as `receive-receive-postgres`."""
@@ -1065,18 +1069,12 @@ RECEIVERS = (
     ),
     Mutant(
         "a key is received without a look at the horizon",
-        (Fault(RECEIVE, "   and s.horizon <= coalesce(cast(:first_sent as bigint), s.horizon)\n", ""),),
+        (Fault(RECEIVE, HORIZON, ""),),
         (RECEIVED + "a_key_is_remembered_for_as_long_as_was_declared_and_refused_when_it_has_been_forgotten[sqlite]",),
     ),
     Mutant(
         "the horizon is compared with when a key came, and not with when it was first sent",
-        (
-            Fault(
-                RECEIVE,
-                "   and s.horizon <= coalesce(cast(:first_sent as bigint), s.horizon)\n",
-                "   and s.horizon <= {now}\n",
-            ),
-        ),
+        (Fault(RECEIVE, HORIZON, "   and s.horizon <= {now}\n"),),
         (RECEIVED + "no_clock_has_to_be_right_for_a_late_duplicate_to_be_refused[sqlite]",),
     ),
     Mutant(
@@ -1100,11 +1098,44 @@ RECEIVERS = (
         (
             Fault(
                 RECEIVE,
-                "        if delivery.remembers is not None and delivery.undated != APPLY:\n",
-                "        if False:\n",
+                "        if (forgets or has_forgotten) and delivery.undated != APPLY:\n",
+                "        if has_forgotten and delivery.undated != APPLY:\n",
             ),
         ),
         (RECEIVED + "a_key_without_a_time_is_refused_where_keys_are_forgotten[sqlite]",),
+    ),
+    Mutant(
+        "a key without a time is taken where keys have been forgotten and are to be no more",
+        (
+            Fault(
+                RECEIVE,
+                "        if (forgets or has_forgotten) and delivery.undated != APPLY:\n",
+                "        if forgets and delivery.undated != APPLY:\n",
+            ),
+            Fault(RECEIVE, "then s.horizon else 0 end", "then s.horizon else s.horizon end"),
+        ),
+        (RECEIVED + "a_key_without_a_time_is_refused_where_keys_have_been_forgotten_whatever_is_said_now[sqlite--1]",),
+    ),
+    Mutant(
+        "a key without a time passes the horizon where it is written",
+        (Fault(RECEIVE, "then s.horizon else 0 end", "then s.horizon else s.horizon end"),),
+        (RECEIVED + "the_horizon_is_asked_again_where_the_key_is_written[sqlite]",),
+    ),
+    Mutant(
+        "who says nothing of how long keys are remembered has them remembered for ever",
+        (
+            Fault(
+                RECEIVE,
+                "        return None if seen is None else seen.remembers\n",
+                "        return None\n",
+            ),
+        ),
+        (RECEIVED + "who_says_nothing_of_how_long_keys_are_remembered_changes_nothing[sqlite]",),
+    ),
+    Mutant(
+        "an answer to what was rolled back is stored for whoever committed",
+        (Fault(RECEIVE, "and r.key = :key and r.receipt = :receipt\n", "and r.key = :key\n"),),
+        (SERVED + "an_answer_to_what_was_rolled_back_is_not_stored_for_the_delivery_that_committed" + BY_WSGI,),
     ),
     Mutant(
         "what was stated goes before what a key says itself",
@@ -1165,7 +1196,7 @@ RECEIVERS = (
         (
             Fault(
                 RECEIVE,
-                " where r.source = :source and r.key = :key and r.payload = :payload\n",
+                " where r.source = :source and r.key = :key and r.receipt = :receipt\n",
                 " where r.source = :source\n",
             ),
         ),

@@ -18,6 +18,7 @@ import duly.aio
 from duly.outbox.destinations import FOREVER, CannotTell, Delivered, Message
 from duly.store.migrations.postgres import create
 from duly.work.claim import Claim
+from duly.work.letters import letter_of
 from tests.servers import Server
 
 DAY = "2026-11-28"
@@ -206,6 +207,11 @@ def test_a_destination_that_nobody_declared_is_named(shop: Shop) -> None:
         ({"name": "a\n"}, "name: 1 to 200"),
         ({"body": {"secret": {1, 2}}}, "is not JSON"),
         ({"body": "\udc80"}, "surrogates"),
+        ({"body": {"a": ["\ud800"]}}, "surrogates"),
+        ({"body": {"\udfff": 1}}, "surrogates"),
+        ({"name": 5}, "name: give text"),
+        ({"content_type": 5}, "content_type: give text"),
+        ({"content_type": b"text/plain"}, "content_type: give text"),
         ({"body": b"x" * (1 << 20 | 1)}, "at most 1048576"),
         ({"content_type": "json"}, "content_type"),
     ],
@@ -220,6 +226,11 @@ def test_what_cannot_be_sent_is_refused_where_it_is_said(message: dict[str, Any]
 
     push.run(DAY)
     assert shop.states() == []
+
+
+def test_a_destination_is_a_text() -> None:
+    with pytest.raises(duly.Misuse, match="destination: give text"):
+        letter_of(5, {}, name=None, content_type=None)  # type: ignore[arg-type]
 
 
 # -- from a claim, and in a transaction of the caller's ---------------------------------------------------------------------

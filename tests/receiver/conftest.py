@@ -86,8 +86,11 @@ class Shop:
                 sent["Duly-First-Sent"] = first_sent
             client.request(method, f"/orders{'?do=' + do if do else ''}", note.encode(), sent)
             answer = client.getresponse()
-            told = Told(answer.status, {n.lower(): v for n, v in answer.getheaders()}, answer.read())
-            if not {"content-length", "transfer-encoding"} & told.headers.keys():
+            found: dict[str, str] = {}
+            for name, value in answer.getheaders():
+                found[name.lower()] = f"{found[name.lower()]}, {value}" if name.lower() in found else value
+            told = Told(answer.status, found, answer.read())
+            if told.status != 204 and not {"content-length", "transfer-encoding"} & told.headers.keys():
                 # http.client takes headers that were cut off, as by a SIGKILL between two of wsgiref's writes, for all of them.
                 raise http.client.IncompleteRead(told.body)
             return told
@@ -106,8 +109,7 @@ class Shop:
 
         thread = threading.Thread(target=ask)
         thread.start()
-        assert self._line() == point
-        self.stopped += 1
+        self.reaches(point)
 
         def wait() -> Told | None:
             thread.join()
@@ -115,10 +117,16 @@ class Shop:
 
         return wait
 
-    def go_on(self) -> None:
+    def reaches(self, point: str) -> None:
+        """Wait until a request is worked up to a point."""
+        assert self._line() == point
+        self.stopped += 1
+
+    def go_on(self, *, back_out: bool = False) -> None:
+        """Let a request that waits be worked on, or, within its transaction, roll that back."""
         assert self.process.stdin is not None
         self.stopped -= 1
-        self.process.stdin.write("\n")
+        self.process.stdin.write("x" if back_out else "\n")
         self.process.stdin.flush()
 
     def kill(self) -> None:

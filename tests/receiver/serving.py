@@ -11,7 +11,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -33,10 +33,15 @@ class Broken(Exception):
     """The application has a fault."""
 
 
+class BackedOut(Exception):
+    """The application thinks better of it: it rolls back, and says that the request was a bad one."""
+
+
 def stop(point: str, do: str) -> None:
     if point in do.split(","):
         print(point, flush=True)  # noqa: T201  whoever started it reads it
-        os.read(0, 1)  # each of those that wait takes one
+        if os.read(0, 1) == b"x":  # each of those that wait takes one
+            raise BackedOut
 
 
 def said(do: str, note: str) -> tuple[int, list[tuple[str, str]], bytes]:
@@ -48,7 +53,10 @@ def said(do: str, note: str) -> tuple[int, list[tuple[str, str]], bytes]:
 
 def stored(do: str, note: str) -> dict[str, Any]:
     """What the application stores in its own transaction, where it does."""
-    return {"body": f"stored {note}", "status": 201, "headers": {"Content-Type": "text/plain"}}
+    if "empty" in do.split(","):
+        return {"status": 204, "headers": {"X-Who": "Zo\xeb"}}
+    headers = [("Content-Type", "text/plain"), ("Link", "</a>"), ("Link", "</b>"), ("X-Who", "Zo\xeb")]
+    return {"body": f"stored {note}", "status": 201, "headers": headers}
 
 
 # -- WSGI ---------------------------------------------------------------------------------------------------------------
@@ -67,7 +75,9 @@ def wsgi(place: str) -> Any:
         do = parse_qs(environ.get("QUERY_STRING", "")).get("do", [""])[0]
         note = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)).decode()
         stop("stop-before", do)
-        with transaction() as tx:
+        status, headers, body = said(do, note)
+        with suppress(BackedOut), transaction() as tx:
+            status, committed = 400, status
             request = environ.get("duly.request")
             received: Any = do == "forgetful" or request is None or request.receive(tx)
             if received:
@@ -77,8 +87,8 @@ def wsgi(place: str) -> Any:
                     received.answer(**stored(do, note))
                 if do == "fail":
                     raise Broken
+            status = committed
         stop("stop-after", do)
-        status, headers, body = said(do, note)
         start_response(f"{status} Status", headers)
         return [body]
 
@@ -142,7 +152,9 @@ def place_order(http_request: Any) -> Any:
 
     do, note = http_request.GET.get("do", ""), http_request.body.decode()
     stop("stop-before", do)
-    with transaction.atomic():
+    status, headers, body = said(do, note)
+    with suppress(BackedOut), transaction.atomic():
+        status, committed = 400, status
         request = getattr(http_request, "duly", None)
         received: Any = do == "forgetful" or request is None or request.receive(connection)
         if received:
@@ -153,8 +165,8 @@ def place_order(http_request: Any) -> Any:
                 received.answer(**stored(do, note))
             if do == "fail":
                 raise Broken
+        status = committed
     stop("stop-after", do)
-    status, headers, body = said(do, note)
     response = HttpResponse(body, status=status, headers={n: v for n, v in headers if n != "Set-Cookie"})
     response.set_cookie("session", "1")
     return response
@@ -184,6 +196,7 @@ def asgi(place: str) -> Any:
         do = parse_qs(scope["query_string"].decode()).get("do", [""])[0]
         note = (await receive())["body"].decode()
         await asyncio.to_thread(stop, "stop-before", do)
+        status, headers, body = said(do, note)
         tx = await connect()
         try:
             request = scope.get("duly.request")
@@ -196,10 +209,12 @@ def asgi(place: str) -> Any:
                 if do == "fail":
                     raise Broken
             await tx.commit()
+        except BackedOut:
+            await tx.rollback()
+            status = 400
         finally:
             await tx.close()
         await asyncio.to_thread(stop, "stop-after", do)
-        status, headers, body = said(do, note)
         raw = [(name.lower().encode(), value.encode()) for name, value in headers]
         await send({"type": "http.response.start", "status": status, "headers": raw})
         await send({"type": "http.response.body", "body": body[:3], "more_body": True})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from duly.errors import BelowHorizon, ClaimLost, LedgerBusy, Misuse, NoLedger, PayloadConflict, ReceiptBusy, UndatedKey
 from duly.ledger.receive import Delivery
+from duly.outbox.receiver.door import Request, to_store
 from duly.outbox.receiver.http import (
     Response,
     delivery_or_problem,
@@ -19,8 +21,9 @@ from duly.outbox.receiver.http import (
     problem_of,
     replay_of,
     rules_of,
+    whole_headers,
 )
-from duly.outbox.receiver.receipt import Answer
+from duly.outbox.receiver.receipt import Answer, Replayed, read_form, stored_form
 from duly.times import SECOND, parse_instant
 
 KEY = "8e03978e-40d5-43e8-bc93-6894a57f9324"
@@ -165,3 +168,89 @@ def test_what_a_server_says_of_its_own_trouble_is_not_stored() -> None:
 def test_rules_that_cannot_be_kept_are_refused(rule: dict[str, Any], complaint: str) -> None:
     with pytest.raises(Misuse, match=complaint):
         rules_of(**rule)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Set-Cookie", "session=1"),
+        ("WWW-Authenticate", "Basic"),
+        ("proxy-authenticate", "Basic"),
+        ("Connection", "close"),
+        ("Transfer-Encoding", "chunked"),
+        ("Content-Length", "3"),
+        ("Idempotent-Replayed", "true"),
+        ("X-Who", "\u0141ukasz"),
+        ("X-Who", "a\r\nSet-Cookie: session=1"),
+        ("X-Who", "a\nb"),
+        ("X-Who", "a\x00"),
+        ("X-Who", " a"),
+        ("X-Who", b"a"),
+        ("X Who", "a"),
+        ("X-Who:", "a"),
+        ("X-Wh\xf6", "a"),
+        ("", "a"),
+    ],
+)
+def test_a_header_that_cannot_be_given_again_is_refused_by_its_name(name: str, value: Any) -> None:
+    with pytest.raises(Misuse, match="headers: ") as refused:
+        stored_form(b"", 200, [("X-Before", "a"), (name, value)])
+
+    assert name in str(refused.value) or repr(name) in str(refused.value)
+    assert "session" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "headers", "complaint"),
+    [
+        (b"", 100, (), "status: 100"),
+        (b"", 199, (), "status: 199"),
+        (b"", 600, (), "status: 600"),
+        (b"", "200", (), "status: '200'"),
+        (b"", True, (), "status: True"),
+        (b"a", 204, (), "status: an answer 204"),
+        ("a", 304, (), "status: an answer 304"),
+        (5, 200, (), "body"),
+        ("\ud800", 200, (), "body"),
+        (b"", 200, 5, "headers"),
+        (b"", 200, "ab", "headers"),
+        (b"", 200, [("a", "b", "c")], "headers"),
+    ],
+)
+def test_so_is_every_other_answer_that_is_none(body: Any, status: Any, headers: Any, complaint: str) -> None:
+    with pytest.raises(Misuse, match=complaint):
+        stored_form(body, status, headers)
+
+
+def test_what_http_can_carry_is_stored_as_it_is() -> None:
+    headers = [("Link", "</a>"), ("Link", "</b>"), ("X-Who", "Zo\xeb\tB"), ("X-None", ""), ("Retry-After", 5)]
+
+    stored = read_form(stored_form("", 204, headers))  # type: ignore[arg-type]
+
+    assert (stored.status, stored.body) == (204, b"")
+    assert stored.headers == (*headers[:-1], ("Retry-After", "5"))
+
+
+@pytest.mark.parametrize("status", [200, 204])
+def test_a_whole_response_says_its_length_once_if_it_has_one(status: int) -> None:
+    told = whole_headers(Response(status, (("content-length", "7"), ("ETag", "a")), b""))
+
+    assert told == (("ETag", "a"), ("Content-Length", "0"))[: 1 if status == 204 else 2]
+
+
+@pytest.mark.parametrize("name", ["Content-Length", "Connection", "Transfer-Encoding"])
+def test_no_middleware_is_told_to_store_what_is_said_anew(name: str) -> None:
+    with pytest.raises(Misuse, match=f"stored_headers: {name.lower()}"):
+        rules_of(stored_headers=[name])
+
+
+def test_an_answer_of_the_applications_that_cannot_be_given_again_is_not_stored_and_ends_nothing() -> None:
+    """It is sent all the same, and the mark is taken away."""
+    delivery = asked(first_sent=("2026-10-05T00:00:00Z",))
+    assert isinstance(delivery, Delivery)
+    request = Request(delivery)
+    request.outcome = Replayed(KEY, datetime.now(UTC), None)
+
+    assert to_store(rules_of(), request, Response(204, (), b"")) is not None
+    assert to_store(rules_of(), request, Response(204, (), b"a body")) is None
+    assert to_store(rules_of(), request, Response(201, (("Location", "/\u0141"),), b"")) is None

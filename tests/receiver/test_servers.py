@@ -58,6 +58,25 @@ def test_an_answer_that_was_stored_with_the_effect_is_the_one_that_is_replayed(b
     assert applied(book) == ["lamp"]
 
 
+def test_so_are_its_headers_each_as_often_as_it_was_said(book: Book, shop: Shop) -> None:
+    shop.ask(do="store")
+
+    again = shop.ask(do="store")
+
+    assert again.headers["link"] == "</a>, </b>"
+    assert again.headers["x-who"] == "Zo\xeb"
+    assert again.headers["content-length"] == str(len(b"stored lamp"))
+
+
+def test_an_answer_without_a_body_is_replayed_without_one(book: Book, shop: Shop) -> None:
+    shop.ask(do="store,empty")
+
+    again = shop.ask(do="store,empty")
+
+    assert (again.status, again.body, again.is_replay) == (204, b"", True)
+    assert again.headers["x-who"] == "Zo\xeb"
+
+
 def test_each_key_is_its_own(book: Book, shop: Shop) -> None:
     shop.ask()
     other = shop.ask("chair", key='"another"')
@@ -215,6 +234,32 @@ def test_what_the_application_rolled_back_was_never_received_and_may_be_tried_ag
 
     assert shop.ask(do="fail").status == 500  # no stored answer: it was tried again
     assert applied(book) == []
+
+
+def test_an_answer_to_what_was_rolled_back_is_not_stored_for_the_delivery_that_committed(
+    book: Book, shop: Shop, open_shop: Callable[[], Shop]
+) -> None:
+    """The first is slow to answer, so that its mark lapses, and it answers before the second does."""
+    do, elsewhere = "stop-within,stop-after", open_shop()
+    first = shop.stopped_at("stop-within", do=do)
+    shop.go_on(back_out=True)
+    shop.reaches("stop-after")
+    book.clock.advance(MINUTE)
+    second = elsewhere.stopped_at("stop-within", do=do)
+    elsewhere.go_on()
+    elsewhere.reaches("stop-after")
+
+    shop.go_on()
+    refused = first()
+    elsewhere.go_on()
+    told = second()
+
+    again = shop.ask(do=do)
+    assert refused is not None
+    assert told is not None
+    assert (refused.status, told.status) == (400, 201)
+    assert (again.status, again.body, again.is_replay) == (201, b"applied lamp", True)
+    assert applied(book) == ["lamp"]
 
 
 def test_a_5xx_after_the_commit_is_not_stored_and_the_application_is_asked_again(book: Book, shop: Shop) -> None:

@@ -8,7 +8,8 @@ primary key is the guard. A lock that is only tried lets two deliveries of a key
 first sent it, the same word at each delivery; a key that is a UUIDv7 says so itself. The *horizon* of a source is an instant
 of that time: only keys first sent before it are ever deleted, and a key that is not on record is applied only if it was first
 sent at or after it. Both compare the same number, so no clock has to be right: it decides how long a key is remembered, and
-not whether it is applied twice. Of a key without a time nobody can tell a new one from one that was forgotten.
+not whether it is applied twice. Of a key without a time nobody can tell a new one from one that was forgotten: once a source
+has a horizon, it is refused, whatever is said of the time to come.
 
 Lock order: source, received, answer. A verdict comes from a look after the write.
 """
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 REFUSE, APPLY = "refuse", "apply"  # what becomes of a key without a time, where keys are forgotten
 AHEAD = DAY  # how far a sender's clock may be ahead: what is dated later would never be forgotten
+FOR_EVER = -1  # how long keys are remembered, where that is said; a source's own row has null
 LONGEST_KEY = 255
 LONGEST_SOURCE = 200
 
@@ -59,14 +61,15 @@ REMEMBER = Statement("remember_for", "update duly_source set remembers = :rememb
 
 RECEIVE_IF_NEW = Statement(
     "receive_if_new",
-    # I7: the horizon is read under the lock that a prune waits for. A key without a time passes it: whoever lets one in
-    # has said so.
+    # I7: the horizon is read under the lock that a prune waits for. A key without a time passes one only where whoever lets
+    # it in has said so.
     """
 insert into duly_received (source, key, payload, first_sent, counts_from, received_at, receipt)
 select s.id, :key, :payload, cast(:first_sent as bigint), coalesce(cast(:first_sent as bigint), {now}), {now}, :receipt
   from duly_source s
  where s.id = :source
-   and s.horizon <= coalesce(cast(:first_sent as bigint), s.horizon)
+   and s.horizon <= case when cast(:first_sent as bigint) is not null then cast(:first_sent as bigint)
+                         when cast(:undated as text) = 'apply' then s.horizon else 0 end
    and not exists (select 1 from duly_received r where r.source = s.id and r.key = :key) {share}
     on conflict do nothing
 """,
@@ -92,7 +95,8 @@ class Delivery:
     """One delivery of a key, as it came.
 
     `payload` is its hash; `first_sent` the instant at which the sender says that it sent it first. `remembers` is how long the
-    source's keys are remembered, `undated` what becomes of one without a time. `receipt` tells this delivery from all others.
+    source's keys are remembered, `FOR_EVER` or, where nothing is said of it, None: then it is as long as was said last.
+    `undated` is what becomes of a key without a time. `receipt` tells this delivery from all others.
     """
 
     source: str
@@ -124,8 +128,9 @@ class Receipt:
 
 @record
 class Replay:
-    """The key was received before, at `received_at`. Without an `answer` none was stored."""
+    """The key was received before, at `received_at`, by the delivery of that `receipt`. Without `answer` none was stored."""
 
+    receipt: bytes
     received_at: int
     answer: Answer | None
 
@@ -155,14 +160,14 @@ async def receive(delivery: Delivery) -> Receipt | Replay:
     seen = await _look(delivery)
     if (replay := replay_of(seen, delivery)) is not None:
         return replay
-    await refuse_untimely(delivery)
+    await _refuse_untimely(seen, delivery)
     if not await _is_free(delivery.source, delivery.key):
         raise ReceiptBusy
     source = await _registered(seen, delivery)
     await count(RECEIVE_IF_NEW, source=source, **_written(delivery))
     seen = await _look(delivery)
     if seen is None or seen.receipt is None:
-        raise below_horizon(delivery)
+        raise UndatedKey if delivery.first_sent is None else below_horizon(delivery)
     if bytes(seen.receipt) == delivery.receipt:
         return Receipt(source, delivery.key, delivery.receipt)
     replay = replay_of(seen, delivery)
@@ -195,14 +200,16 @@ def replay_of(seen: _Look | None, delivery: Delivery) -> Replay | None:
     if seen.payload != delivery.payload:
         raise payload_conflict(delivery)
     if seen.answered_at is None or seen.headers is None or seen.body is None:
-        return Replay(seen.received_at, None)
-    return Replay(seen.received_at, Answer(seen.status, seen.headers, bytes(seen.body)))
+        return Replay(bytes(seen.receipt), seen.received_at, None)
+    return Replay(bytes(seen.receipt), seen.received_at, Answer(seen.status, seen.headers, bytes(seen.body)))
 
 
-async def refuse_untimely(delivery: Delivery) -> None:
+async def _refuse_untimely(seen: _Look | None, delivery: Delivery) -> None:
     """Raise where the time of a key, or that it has none, does not allow to apply it."""
     if delivery.first_sent is None:
-        if delivery.remembers is not None and delivery.undated != APPLY:
+        forgets = _remembers(seen, delivery) is not None
+        has_forgotten = seen is not None and seen.horizon > 0
+        if (forgets or has_forgotten) and delivery.undated != APPLY:
             raise UndatedKey
     elif delivery.first_sent > await now() + AHEAD:
         raise TimeInvalid(
@@ -237,17 +244,25 @@ def lock_of(*names: str) -> int:
 
 async def _registered(seen: _Look | None, delivery: Delivery) -> int:
     """The source, which is made if it is not there. How long it remembers is what was said last."""
+    remembers = _remembers(seen, delivery)
     if seen is not None:
         # Whoever says so at the same moment is not waited for.
-        if seen.remembers != delivery.remembers and await _is_free(delivery.source):
-            await count(REMEMBER, source=seen.source, remembers=delivery.remembers)
+        if seen.remembers != remembers and await _is_free(delivery.source):
+            await count(REMEMBER, source=seen.source, remembers=remembers)
         return seen.source
     if not await _is_free(delivery.source):
         raise ReceiptBusy("another transaction receives the first key of this source, and has not ended; come again")
-    await count(REGISTER, source=delivery.source, remembers=delivery.remembers)
+    await count(REGISTER, source=delivery.source, remembers=remembers)
     made = await _look(delivery)
     assert made is not None  # a source is never deleted
     return made.source
+
+
+def _remembers(seen: _Look | None, delivery: Delivery) -> int | None:
+    """How long the source remembers its keys with this delivery, as its row has it: null is for ever."""
+    if delivery.remembers is None:
+        return None if seen is None else seen.remembers
+    return None if delivery.remembers == FOR_EVER else delivery.remembers
 
 
 def _written(delivery: Delivery) -> dict[str, Value]:
@@ -255,6 +270,7 @@ def _written(delivery: Delivery) -> dict[str, Value]:
         "key": delivery.key,
         "payload": delivery.payload,
         "first_sent": delivery.first_sent,
+        "undated": delivery.undated,
         "receipt": delivery.receipt,
     }
 
@@ -281,8 +297,10 @@ def time_of_uuid7(key: str) -> int | None:
     return int(digits[:12], 16) * 1000
 
 
-def checked_name(what: str, text: str, longest: int) -> str:
+def checked_name(what: str, text: object, longest: int) -> str:
     """A key or the name of a source, if it can be one. Raises `Misuse`. Pure."""
+    if not isinstance(text, str):
+        raise Misuse(f"{what}: give text, not {type(text).__name__}")
     if not text or len(text) > longest or not text.isprintable() or text != text.strip():
         raise Misuse(f"{what}: give 1 to {longest} printable characters without blanks at the ends")
     return text
@@ -310,12 +328,13 @@ UNMARK = Statement("unmark", "delete from duly_receiving where source = :source 
 
 ANSWER_IF_COMMITTED = Statement(
     "answer_if_committed",
-    # Another one's answer was first, or the effect was rolled back: then there is nothing to store.
+    # Another one's answer was first, or the effect was rolled back: then there is nothing to store. I2: where the key was
+    # rolled back and somebody else's delivery has committed it since, the answer is not of that one.
     """
 insert into duly_answer (receipt, received_at, answered_at, status, headers, body)
 select r.receipt, r.received_at, {now}, cast(:status as bigint), :headers, :body
   from duly_received r
- where r.source = :source and r.key = :key and r.payload = :payload
+ where r.source = :source and r.key = :key and r.receipt = :receipt
     on conflict do nothing
 """,
 )
@@ -365,7 +384,7 @@ async def enter(delivery: Delivery, *, lease: int) -> Replay | InProgress | Ente
     if replay is not None and replay.answer is not None:
         return replay
     if replay is None:
-        await refuse_untimely(delivery)
+        await _refuse_untimely(seen, delivery)
     source = await _registered(seen, delivery)
     if replay is None and seen is not None and delivery.first_sent is not None and delivery.first_sent < seen.horizon:
         raise below_horizon(delivery)
@@ -389,8 +408,11 @@ def _in_progress(mark: _Mark, instant: int, delivery: Delivery) -> InProgress:
     return InProgress(max(mark.until - instant, 0))
 
 
-async def leave(delivery: Delivery, answer: Answer | None) -> bool:
-    """Take the mark away and, if an answer is given, store it for a key that was committed and has none. Whether it was."""
+async def leave(delivery: Delivery, answer: Answer | None, of: bytes | None = None) -> bool:
+    """Take the mark away and, if an answer is given, store it for a key that was committed and has none. Whether it was.
+
+    `of` is the receipt of the delivery that the answer is of: this one, or the one that it is a replay of.
+    """
     seen = await _look(delivery)
     if seen is None:
         return False
@@ -398,7 +420,7 @@ async def leave(delivery: Delivery, answer: Answer | None) -> bool:
     stored = answer is not None and await count(
         ANSWER_IF_COMMITTED,
         **of_key,
-        payload=delivery.payload,
+        receipt=delivery.receipt if of is None else of,
         status=answer.status,
         headers=answer.headers,
         body=answer.body,

@@ -25,16 +25,24 @@ def letter_of(destination: str, body: Json | bytes, *, name: str | None, content
     """A message that can be sent: text and bytes as they are, anything else as canonical JSON. Raises `Misuse`, never with the
     body in its words.
     """
+    _check_text("destination", destination)
+    _check_text("name", name)
+    _check_text("content_type", content_type)
     if isinstance(body, (bytes, bytearray, memoryview)):
         content, kind = bytes(body), BYTES
-    elif isinstance(body, str):
-        try:
-            content, kind = body.encode(), TEXT
-        except UnicodeEncodeError:
-            raise Misuse("body: a text with surrogates that stand alone cannot be sent; send bytes") from None
     else:
-        content, kind = canonical(body, "body").encode("utf-8", "surrogatepass"), JSON
+        text, kind = (body, TEXT) if isinstance(body, str) else (canonical(body, "body"), JSON)
+        try:
+            content = text.encode()
+        except UnicodeEncodeError:
+            # As JSON neither: RFC 8259 wants it in UTF-8, which has none.
+            raise Misuse("body: a text with surrogates that stand alone cannot be sent; send bytes") from None
     return check_letter(Letter(destination, destination if name is None else name, content_type or kind, content))
+
+
+def _check_text(what: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise Misuse(f"{what}: give text, not {type(value).__name__}")
 
 
 def key_of_message(namespace: str, key: RunKey, name: str, first_name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from duly.outbox.receiver.receipt import FOREVER, delivery_of, receive_in
+from duly.outbox.receiver.receipt import delivery_of, receive_in
 from duly.work.payload import payload_hash
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def receive(
     payload: bytes | Json,
     *,
     source: str,
-    remembers: str = FOREVER,
+    remembers: str | None = None,
     first_sent: datetime | str | None = None,
     undated: str = "refuse",
 ) -> Received | Replayed:
@@ -30,9 +30,9 @@ def receive(
 
     `key` is the sender's idempotency key, of `source`: an endpoint's name, and its client's where several may not see each
     other's answers. `payload` is what came, bytes or JSON; only its hash is kept. `remembers` is how long keys are remembered,
-    `30d` or `forever`. Where that is not for ever, `first_sent` is the time at which the sender sent the key first, the same at
-    each delivery; a UUIDv7 says so itself. A key without a time is then refused, unless `undated="apply"` takes it that one
-    which comes after `remembers` is applied again.
+    `30d` or `forever`; left out, it stays as it was said last, or is for ever. Where keys are forgotten, `first_sent` is the
+    time at which the sender sent the key first, the same at each delivery; a UUIDv7 says so itself. A key without a time is
+    then refused, unless `undated="apply"` takes it that one which comes after `remembers` is applied again.
 
     Raises `PayloadConflict`, `ReceiptBusy` (another transaction is at it: no wait), `BelowHorizon`, `UndatedKey`; none of them
     breaks the transaction. Without one: `NoTransaction`; without the ledger's tables in this database: `NoLedger`; `Conflict`

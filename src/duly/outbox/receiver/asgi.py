@@ -23,7 +23,16 @@ from duly.outbox.receiver.door import (
     note_unreceived,
     wants_answer,
 )
-from duly.outbox.receiver.http import FIRST_SENT, KEY, Response, Rules, delivery_or_problem, rules_of, too_long
+from duly.outbox.receiver.http import (
+    FIRST_SENT,
+    KEY,
+    Response,
+    Rules,
+    delivery_or_problem,
+    rules_of,
+    too_long,
+    whole_headers,
+)
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -218,6 +227,6 @@ def _plain(headers: Any) -> tuple[tuple[str, str], ...]:
 
 
 async def _send_whole(response: Response, send: Send) -> None:
-    headers = [*_raw(response.headers), (b"content-length", str(len(response.body)).encode())]
+    headers = _raw(whole_headers(response))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.body})

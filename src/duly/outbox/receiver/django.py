@@ -114,5 +114,6 @@ def _sent(response: Response) -> Any:
     sent = HttpResponse(response.body, status=response.status)
     del sent["Content-Type"]
     for name, value in response.headers:
-        sent[name] = value
+        # One that comes twice is a list (RFC 9110, 5.3); Django has each name once.
+        sent[name] = f"{sent[name]}, {value}" if name in sent else value
     return sent

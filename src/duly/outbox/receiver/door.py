@@ -12,7 +12,7 @@ import logging
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from duly.errors import DulyError
+from duly.errors import DulyError, Misuse
 from duly.ledger import receive as ledger
 from duly.ledger.receive import Delivery, Entered, InProgress, Replay
 from duly.outbox.receiver.http import REPLAYED, Response, Rules, in_progress, is_final, kept, problem_of, replay_of
@@ -20,12 +20,13 @@ from duly.outbox.receiver.receipt import (
     AsyncReceived,
     Received,
     Replayed,
+    async_received_or_replayed,
     read_form,
-    receive_in,
-    receive_in_async,
+    received_or_replayed,
     stored_form,
 )
 from duly.store.awaited import Awaited
+from duly.store.borrowed import run_in, run_in_async
 from duly.times import as_datetime
 
 if TYPE_CHECKING:
@@ -36,10 +37,14 @@ _log = logging.getLogger("duly.receiver")
 
 
 class Incoming:
-    """A request with a key, for the application. `outcome` is what its last `receive` came to: an answer, or an error."""
+    """A request with a key, for the application. `outcome` is what its last `receive` came to: an answer, or an error.
+
+    `of` is the receipt of the delivery that received the key, as far as is known: this one, or the one that it repeats.
+    """
 
     def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
+        self.of: bytes | None = None
         self.outcome: Received | AsyncReceived | Replayed | DulyError | None = None
 
     @property
@@ -73,10 +78,12 @@ class Request(Incoming):
         Where it is `Replayed` with an answer, or raises, whatever the application responds is replaced by what is to be said.
         """
         try:
-            self.outcome = answer = receive_in(tx, self._delivery)
+            found = run_in(tx, ledger.receive(self._delivery))
         except DulyError as e:
             self.outcome = e
             raise
+        self.of = found.receipt
+        self.outcome = answer = received_or_replayed(tx, self._delivery, found)
         return answer
 
 
@@ -89,10 +96,12 @@ class AsyncRequest(Incoming):
 
     async def _receive(self, tx: object) -> AsyncReceived | Replayed:
         try:
-            self.outcome = answer = await receive_in_async(tx, self._delivery)
+            found = await run_in_async(tx, ledger.receive(self._delivery))
         except DulyError as e:
             self.outcome = e
             raise
+        self.of = found.receipt
+        self.outcome = answer = async_received_or_replayed(tx, self._delivery, found)
         return answer
 
 
@@ -116,7 +125,7 @@ class Door:
     def leave(self, request: Incoming, response: Response | None) -> None:
         """Store what was answered if it is to be, and say that the key is not worked any more. `response` None: none came."""
         try:
-            self._store.write(ledger.leave(request.delivery, to_store(self.rules, request, response)))
+            self._store.write(ledger.leave(request.delivery, to_store(self.rules, request, response), request.of))
         except DulyError as e:
             _log_left(request, e)
 
@@ -143,7 +152,7 @@ class AsyncDoor:
     async def leave(self, request: Incoming, response: Response | None) -> None:
         """As `Door.leave`, awaited."""
         try:
-            await self._store.write(ledger.leave(request.delivery, to_store(self.rules, request, response)))
+            await self._store.write(ledger.leave(request.delivery, to_store(self.rules, request, response), request.of))
         except DulyError as e:
             _log_left(request, e)
 
@@ -205,10 +214,14 @@ def wants_answer(request: Incoming, status: int) -> bool:
 
 
 def to_store(rules: Rules, request: Incoming, response: Response | None) -> ledger.Answer | None:
-    """What is stored of an answer, if it is to be and is not too long."""
+    """What is stored of an answer, if it is to be, is not too long, and can be given again."""
     if response is None or not wants_answer(request, response.status) or len(response.body) > rules.longest_answer:
         return None
-    return stored_form(response.body, response.status, kept(rules, response.status, response.headers))
+    try:
+        return stored_form(response.body, response.status, kept(rules, response.status, response.headers))
+    except Misuse as e:
+        _log.warning("%s: the answer to a key cannot be given again and was not stored (%s)", request.source, e)
+        return None
 
 
 def note_unreceived(request: Incoming, status: int) -> None:

@@ -24,7 +24,13 @@ from duly.errors import (
 )
 from duly.ledger import receive as ledger
 from duly.ledger.receive import LONGEST_KEY
-from duly.outbox.receiver.receipt import LONGEST_ANSWER, Answer, delivery_of, remembered_for
+from duly.outbox.receiver.receipt import (
+    LONGEST_ANSWER,
+    NEVER_STORED,
+    OF_ONE_SENDING,
+    Answer,
+    delivery_of,
+)
 from duly.records import record
 from duly.times import SECOND, parse_duration
 
@@ -47,7 +53,6 @@ STORED_HEADERS = (
     "link",
     "location",
 )
-NEVER_STORED = ("set-cookie", "set-cookie2", "www-authenticate", "proxy-authenticate", "authentication-info")
 
 _REASONS = {
     400: "Bad Request",
@@ -72,7 +77,7 @@ class Response:
 class Rules:
     """How a middleware guards what is behind it. Durations are in microseconds."""
 
-    remembers: str
+    remembers: str | None
     undated: str
     lease: int
     methods: tuple[str, ...]
@@ -83,7 +88,7 @@ class Rules:
 
 def rules_of(
     *,
-    remembers: str = "forever",
+    remembers: str | None = None,
     undated: str = "refuse",
     lease: str = "1m",
     methods: Sequence[str] = METHODS,
@@ -97,13 +102,16 @@ def rules_of(
     answer the `stored_headers` are kept, never a cookie. A request that is longer than `longest_request` bytes is refused; an
     answer longer than `longest_answer` is not stored.
     """
-    remembered_for(remembers)
+    if not isinstance(lease, str):
+        raise Misuse(f"lease: write it like 1m, not {lease!r}")
     delivery_of("key", "", source="source", remembers=remembers, first_sent=None, undated=undated)
     names = tuple(name.lower() for name in stored_headers)
     if banned := sorted(set(names) & set(NEVER_STORED)):
         raise Misuse(
             f"stored_headers: {', '.join(banned)} is for whoever was answered first, and is not stored for others"
         )
+    if banned := sorted(set(names) & set(OF_ONE_SENDING)):
+        raise Misuse(f"stored_headers: {', '.join(banned)} is said anew whenever an answer is sent, and is not stored")
     if not 0 <= longest_answer <= LONGEST_ANSWER:
         raise Misuse(f"longest_answer: {LONGEST_ANSWER} bytes are the most that is stored")
     return Rules(
@@ -251,6 +259,14 @@ def problem_of(error: DulyError) -> Response | None:
 def replay_of(answer: Answer) -> Response:
     """What was answered before, marked as that."""
     return Response(answer.status or 200, (*answer.headers, (REPLAYED, "true")), answer.body)
+
+
+def whole_headers(response: Response) -> tuple[tuple[str, str], ...]:
+    """The headers with which a whole response is sent: how long it is said once, where it is said at all (RFC 9110, 8.6)."""
+    headers = tuple((name, value) for name, value in response.headers if name.lower() != "content-length")
+    if response.status in (204, 304):
+        return headers
+    return (*headers, ("Content-Length", str(len(response.body))))
 
 
 def kept(rules: Rules, status: int, headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -17,7 +17,17 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from duly.outbox.receiver.door import Door, Request, instead_of, instead_of_error, more_headers, note_unreceived
-from duly.outbox.receiver.http import FIRST_SENT, KEY, Response, Rules, delivery_or_problem, problem, rules_of, too_long
+from duly.outbox.receiver.http import (
+    FIRST_SENT,
+    KEY,
+    Response,
+    Rules,
+    delivery_or_problem,
+    problem,
+    rules_of,
+    too_long,
+    whole_headers,
+)
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -137,9 +147,7 @@ def _answer_of(application: Application, environ: Environ) -> Response:
 
 
 def _send(response: Response, start_response: Callable[..., Any]) -> Iterable[bytes]:
-    headers = [(name, value) for name, value in response.headers if name.lower() != "content-length"]
-    headers.append(("Content-Length", str(len(response.body))))
-    start_response(f"{response.status} {_reason(response.status)}", headers)
+    start_response(f"{response.status} {_reason(response.status)}", list(whole_headers(response)))
     return [response.body]
 
 

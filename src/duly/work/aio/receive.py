@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from duly.outbox.receiver.receipt import FOREVER, delivery_of, receive_in_async
+from duly.outbox.receiver.receipt import delivery_of, receive_in_async
 from duly.work.aio.awaited import Awaited
 from duly.work.receive import hash_of
 
@@ -21,7 +21,7 @@ def receive(
     payload: bytes | Json,
     *,
     source: str,
-    remembers: str = FOREVER,
+    remembers: str | None = None,
     first_sent: datetime | str | None = None,
     undated: str = "refuse",
 ) -> Awaited[AsyncReceived | Replayed]:

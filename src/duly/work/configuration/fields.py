@@ -348,7 +348,9 @@ DAEMON = {
 # What every destination takes; the rest is its kind's, which reads it (`duly.outbox.routes`, `duly.outbox.destinations`).
 RATE = Kind('messages in a time, as `"10/s"`', {"type": "string", "pattern": "^[1-9][0-9]*/[smhd]$"}, _text)
 DESTINATION: dict[str, Field] = {
-    "kind": Field(TEXT, "what it is: `http`, `smtp`, `sql`, `command`, …; each kind has keys of its own beside these"),
+    "kind": Field(
+        TEXT, "what it is: `http`, `smtp`, `inbox`, `command`, …; each kind has keys of its own beside these"
+    ),
     "concurrency": Field(_number(1, 256), "sendings at once, by all who deliver together (4)"),
     "rate": Field(RATE, "how many messages it is sent at most, by all together; as many as go, if not given"),
     "timeout": Field(DURATION, "how long one sending may take (`30s`)"),
