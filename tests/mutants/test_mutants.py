@@ -1645,8 +1645,8 @@ STORM = (
         (
             Fault(
                 "outbox/receiver/door.py",
-                "            self.outcome = answer = receive_in(tx, self._delivery)\n",
-                "            self.outcome = answer = receive_in(tx, self._delivery)\n            return True\n",
+                "        self.outcome = answer = received_or_replayed(tx, self._delivery, found)\n",
+                "        self.outcome = answer = received_or_replayed(tx, self._delivery, found)\n        return True\n",
             ),
         ),
         (ONCE,),
