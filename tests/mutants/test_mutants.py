@@ -1577,6 +1577,50 @@ OUTBOX = (
         ("tests/outbox/test_relay.py::test_a_destination_that_raises_says_nothing_of_the_message",),
     ),
     Mutant(
+        "what no destination could be made for may have been sent",
+        (
+            Fault(
+                RELAY,
+                "            return self._said(parcel, NotSent(cause))\n",
+                "            return self._said(parcel, Unknown(cause))\n",
+            ),
+        ),
+        ("tests/outbox/test_relay.py::test_what_no_destination_could_be_made_for_was_surely_not_sent[sqlite]",),
+    ),
+    Mutant(
+        "one who is to end waits for as long as anything is due",
+        (Fault(RELAY, "any(seconds < lane.patience and self._has_due(lane)", "any(self._has_due(lane)"),),
+        ("tests/outbox/test_relay.py::test_one_who_is_to_end_does_not_wait_for_what_it_may_not_take[sqlite-rate]",),
+    ),
+    Mutant(
+        "one who is to end waits for no rate",
+        (
+            Fault(RELAY, "interval if interval <= LONGEST_WAIT_FOR_RATE else 0", "0"),
+            Fault(RELAY, "MOMENT = 2 *", "MOMENT = 0 *"),
+        ),
+        ("tests/outbox/test_relay.py::test_a_rate_that_lets_the_next_one_pass_soon_is_waited_for",),
+    ),
+    Mutant(
+        "a destination's command holds no pulse",
+        (Fault("outbox/destinations/child.py", "            pass_fds=_inherited.get(),\n", ""),),
+        (MAIL + "a_relay_that_was_killed_has_not_vanished_while_its_command_works",),
+    ),
+    Mutant(
+        "a destination's command sees where the ledger is",
+        (Fault("outbox/routes.py", "name, others, hidden=hidden)", "name, others)"),),
+        (MAIL + "the_variable_that_names_the_ledger_is_hidden_from_a_destinations_command_and_its_probe",),
+    ),
+    Mutant(
+        "a destination that nobody declared is shown",
+        (Fault("work/mail.py", "        except UnknownDestination:", "        except ZeroDivisionError:"),),
+        (MAIL + "what_cannot_be_understood_sends_nothing_and_the_runs_end_says_so",),
+    ),
+    Mutant(
+        "a check does not look at destinations",
+        (Fault("cli/jobs_check.py", "    _check_destinations(layers, problems)\n", ""),),
+        (MAIL + "a_mistake_in_another_destinations_table_fails_no_command_and_is_found_by_a_check[kind]",),
+    ),
+    Mutant(
         "a relay begins what it took before its host slept",
         (Fault(RELAY, "        if awake() - began > self.lease_seconds - seconds:", "        if False:"),),
         ("tests/outbox/test_relay.py::test_what_was_taken_before_the_host_slept_is_not_begun",),

@@ -52,9 +52,7 @@ def letters_in(mail: Mail, namespace: str, key: RunKey, first_name: str) -> list
             letters.note(letter)
         except PayloadInvalid:  # its words name parts of the body
             raise MailRefused(f"line {number} has a body that is not JSON; nothing is sent") from None
-        except (
-            UnknownDestination
-        ):  # its words name what was asked for: a line may have an address there, and a password
+        except UnknownDestination:  # its words name what was asked for, and that may be an address with a password
             raise MailRefused(f"line {number} names a destination that nobody declared; nothing is sent") from None
         except PayloadConflict:
             raise MailRefused(
