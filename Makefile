@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && command -v "$$p" && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types contracts check bench histories clean
+.PHONY: help demo test lint format types contracts check mutants bench histories clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ contracts: $(VENV)/developed  ## which room may import which
 	$(VENV)/bin/lint-imports --no-logo
 
 check: lint types contracts test  ## all of these
+
+mutants: $(VENV)/developed  ## plant every fault that a test must find; `make test` plants a third, another each day
+	DULY_MUTANTS=all $(VENV)/bin/pytest -q -n auto --maxprocesses=2 -m mutants
 
 bench: $(VENV)/installed  ## figures: what a start costs, and 64 jobs in one second
 	@for script in bench/*.py; do $(VENV)/bin/python "$$script" || exit; done

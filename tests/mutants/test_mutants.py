@@ -2,6 +2,9 @@
 
 Each fault is one that somebody made elsewhere, or that a reader might think harmless. `find` and `plant` are texts of the
 file; where `find` is not there exactly as often as it is planted, the mutant is out of date and says so.
+
+All of them take as long as all other tests together. So a run plants a third, another each day; `make mutants` plants all, and
+`DULY_MUTANTS=all` says the same. That each can be planted is looked at in every run.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -1842,7 +1846,25 @@ def server_for(mutants: tuple[Mutant, ...], request: pytest.FixtureRequest) -> S
     return server
 
 
-@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
+SHARES = 3
+
+
+def planted_today() -> tuple[Mutant, ...]:
+    """Those that this run plants: every third, beginning with another one each day."""
+    if os.environ.get("DULY_MUTANTS") == "all":
+        return ALL
+    return ALL[datetime.now(tz=UTC).toordinal() % SHARES :: SHARES]
+
+
+def test_each_can_be_planted_and_has_a_name_of_its_own() -> None:
+    assert len({mutant.name for mutant in ALL}) == len(ALL)
+    for mutant in ALL:
+        for fault in mutant.faults:
+            found = (SOURCE / fault.file).read_text(encoding="utf-8").count(fault.find)
+            assert found == fault.times, f"{mutant.name}: {fault.file} has changed: {fault.find!r}"
+
+
+@pytest.mark.parametrize("mutant", planted_today(), ids=lambda mutant: mutant.name)
 def test_a_planted_fault_is_found(mutant: Mutant, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     source = planted(mutant, tmp_path / "src")
 
