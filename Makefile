@@ -37,7 +37,7 @@ contracts: $(VENV)/developed  ## which room may import which
 
 check: lint types contracts test  ## all of these
 
-mutants: $(VENV)/developed  ## plant every fault that a test must find; `make test` plants a third, another each day
+mutants: $(VENV)/developed  ## plant every fault that a test must find; `make test` plants a fifth, another each day
 	DULY_MUTANTS=all $(VENV)/bin/pytest -q -n auto --maxprocesses=2 -m mutants
 
 bench: $(VENV)/installed  ## figures: what a start costs, and 64 jobs in one second

@@ -13,7 +13,7 @@ from _pytest.mark.structures import ParameterSet
 from duly.testing.histories import HistoryFailed, Stage, check, every_history, some_histories
 from tests.histories.races import CROWDS, ISOLATED, KNOWN, LONG, PAIRS, RACES
 
-SEEDS = {"sqlite": 12, "postgres": 4}  # histories with faults for each pair; of the larger ones four times as many
+SEEDS = {"sqlite": 6, "postgres": 2}  # histories with faults for each pair; of the larger ones four times as many
 
 
 def on_each_database(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 Each fault is one that somebody made elsewhere, or that a reader might think harmless. `find` and `plant` are texts of the
 file; where `find` is not there exactly as often as it is planted, the mutant is out of date and says so.
 
-All of them take as long as all other tests together. So a run plants a third, another each day; `make mutants` plants all, and
+All of them take as long as all other tests together. So a run plants a fifth, another each day; `make mutants` plants all, and
 `DULY_MUTANTS=all` says the same. That each can be planted is looked at in every run.
 """
 
@@ -1846,11 +1846,11 @@ def server_for(mutants: tuple[Mutant, ...], request: pytest.FixtureRequest) -> S
     return server
 
 
-SHARES = 3
+SHARES = 5
 
 
 def planted_today() -> tuple[Mutant, ...]:
-    """Those that this run plants: every third, beginning with another one each day."""
+    """Those that this run plants: every fifth, beginning with another one each day."""
     if os.environ.get("DULY_MUTANTS") == "all":
         return ALL
     return ALL[datetime.now(tz=UTC).toordinal() % SHARES :: SHARES]
