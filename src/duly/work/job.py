@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Gene
 from datetime import date
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, OutcomeUnknown, Refused, TransactionOwned, UnknownScope
 from duly.ledger import contracts
@@ -64,6 +64,7 @@ T = TypeVar("T")
 Tx = TypeVar("Tx")
 
 GROUP_SECONDS = 0.05  # others wait for the ledger meanwhile
+GROUPS_IN_A_TURN = 10  # of who pokes line by line: between them others have their turn at the ledger
 
 
 class Job(Generic[Tx]):
@@ -416,7 +417,15 @@ class Job(Generic[Tx]):
         if of_backfill:
             attempted = self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
             return attempted if isinstance(attempted, Idle) else [attempted]
-        return self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
+        worked = self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
+        for _ in range(GROUPS_IN_A_TURN - 1):
+            if self._group == 1 or not goes_on(worked):
+                break
+            following = self._attempt_owed(declared, trigger, as_of=None, tried=frozenset())
+            if isinstance(following, Idle):
+                break
+            worked = [*worked, *following]
+        return worked
 
     def _claiming(self) -> Claiming:
         # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.
@@ -519,6 +528,13 @@ def noted(attempted: Attempted, done: list[Completed], failures: list[Exception]
         done.append(attempted.outcome)
     else:
         failures.append(attempted.outcome)
+
+
+def goes_on(attempted: list[Attempted] | Idle) -> TypeGuard[list[Attempted]]:
+    """Whether a line goes on to its next group at once: all of this one is complete, and there is more."""
+    if isinstance(attempted, Idle):
+        return False
+    return attempted[-1].more and all(isinstance(each.outcome, Completed) for each in attempted)
 
 
 def completed_by(run: RunFacts, *, more: bool) -> Attempted:

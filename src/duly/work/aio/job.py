@@ -39,10 +39,12 @@ from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import (
     GROUP_SECONDS,
+    GROUPS_IN_A_TURN,
     answered,
     completed_by,
     ends_of,
     for_scope,
+    goes_on,
     has_enrolled,
     noted,
     refuse_unfinished,
@@ -408,7 +410,15 @@ class Job(Generic[Tx]):
         if of_backfill:
             attempted = await self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
             return attempted if isinstance(attempted, Idle) else [attempted]
-        return await self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
+        worked = await self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
+        for _ in range(GROUPS_IN_A_TURN - 1):
+            if self._group == 1 or not goes_on(worked):
+                break
+            following = await self._attempt_owed(declared, trigger, as_of=None, tried=frozenset())
+            if isinstance(following, Idle):
+                break
+            worked = [*worked, *following]
+        return worked
 
     def _claiming(self) -> Claiming:
         # Losing a transactional claim loses nothing, its effect goes with it: its commit need not be flushed.
