@@ -1,4 +1,4 @@
-"""What a daemon does in a second: functions that write one row, on SQLite, flushed, in one process with eight places.
+"""What a daemon does in a second: functions that do nothing, or write one row, on SQLite, flushed, in one process.
 
 One line that is far behind, and many lines with a few windows each; run by run, and in groups that share a commit; beside them
 as many runs by `catch_up()`, which is one place, and the floor: claim, effect and completion written by hand, a hundred to a
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sqlite3
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +37,7 @@ Ledger = duly.Ledger[sqlite3.Connection]
 Work = Callable[[Ledger, Path, int], None]
 
 
-def behind(path: Path, *, lines: int, windows: int, group: int) -> Ledger:
+def behind(path: Path, *, lines: int, windows: int, group: int, writes: bool) -> Ledger:
     """A ledger with lines that are so many windows behind."""
     ledger = duly.sqlite(path)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -46,7 +45,8 @@ def behind(path: Path, *, lines: int, windows: int, group: int) -> Ledger:
         connection.execute("insert into balance values (0)")
 
     def credit(run: duly.Run[sqlite3.Connection]) -> None:
-        run.tx.execute(EFFECT)
+        if writes:
+            run.tx.execute(EFFECT)
 
     for number in range(lines):
         declare = ledger.job(f"job-{number}", duly.every("1h"), catch_up=duly.EACH, inline=group > 1, group=group)
@@ -61,24 +61,28 @@ def behind(path: Path, *, lines: int, windows: int, group: int) -> Ledger:
     return ledger
 
 
-def completed(path: Path) -> int:
-    """How many runs are complete, each with its effect."""
+def completed(path: Path) -> tuple[int, int]:
+    """How many runs are complete, and how many effects there are."""
     with closing(sqlite3.connect(path)) as connection:
-        (number,) = connection.execute("select units / 10 from balance").fetchone()
-        return int(number)
+        (runs,) = connection.execute("select count(*) from duly_run where state = 'completed'").fetchone()
+        (effects,) = connection.execute("select units / 10 from balance").fetchone()
+        return int(runs), int(effects)
 
 
 def by_daemon(ledger: Ledger, path: Path, runs: int) -> None:
-    """Let a daemon work until all is done."""
+    """Let a daemon work until it has told of all of them. What is told counts what is committed."""
+    told = 0
+
+    def tell(line: str) -> None:
+        nonlocal told
+        told += 1
+        if told == runs:
+            daemon.stop()
+
     with ThreadPoolExecutor(PLACES) as pool:
         hands = [Threads(job, pool) for job in ledger.jobs.values()]
-        daemon = Daemon(ledger.store, list(hands), Limits(PLACES, PLACES, 5.0), Notifier({}), lambda line: None)
-        working = threading.Thread(target=daemon.work)
-        working.start()
-        while completed(path) < runs:
-            time.sleep(0.01)
-        daemon.stop()
-        working.join()
+        daemon = Daemon(ledger.store, list(hands), Limits(PLACES, PLACES, 5.0), Notifier({}), tell)
+        daemon.work()
 
 
 def by_hand(ledger: Ledger, path: Path, runs: int) -> None:
@@ -107,16 +111,17 @@ def floor(path: Path, runs: int) -> None:
     connection.close()
 
 
-def seconds(work: Work, folder: str, *, lines: int, windows: int, group: int) -> float:
+def seconds(work: Work, folder: str, *, lines: int, windows: int, group: int, writes: bool) -> float:
     """How long it takes to work so many windows of so many lines."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = Path(place) / "jobs.db"
-        ledger: Any = behind(path, lines=lines, windows=windows, group=group)
+        ledger: Any = behind(path, lines=lines, windows=windows, group=group, writes=writes)
         began = time.perf_counter()
         work(ledger, path, lines * windows)
         took = time.perf_counter() - began
         ledger.close()
-        assert completed(path) == lines * windows
+        runs = lines * windows
+        assert completed(path) == (runs, runs if writes else 0)
         return took
 
 
@@ -140,13 +145,15 @@ def main() -> None:
             rates.setdefault(f"the floor, {GROUP} to a commit", []).append(runs / seconds_of_floor(args.folder, runs))
             for group in (1, GROUP):
                 for who, work in (("a daemon", by_daemon), ("catch_up()", by_hand)):
-                    took = seconds(work, args.folder, lines=lines, windows=windows, group=group)
-                    how = "run by run" if group == 1 else f"{group} to a commit"
-                    rates.setdefault(f"{who}, {how}", []).append(runs / took)
+                    for writes in (False, True) if group > 1 else (True,):
+                        took = seconds(work, args.folder, lines=lines, windows=windows, group=group, writes=writes)
+                        how = "run by run" if group == 1 else f"{group} to a commit"
+                        what = "a row" if writes else "nothing"
+                        rates.setdefault(f"{who}, {how}, {what}", []).append(runs / took)
         print(f"\n{name}: {lines} x {windows} runs, medians of {args.rounds} rounds")
         least = median(rates[f"the floor, {GROUP} to a commit"])
         for what, each in rates.items():
-            print(f"  {what:<34}{median(each):>9.0f} runs a second   {median(each) / least:5.2f} of the floor")
+            print(f"  {what:<42}{median(each):>9.0f} runs a second   {median(each) / least:5.2f} of the floor")
 
 
 if __name__ == "__main__":
