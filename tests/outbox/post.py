@@ -37,7 +37,7 @@ TO = "billing"
 DELIVERED = SaidDelivered("201")
 NOT_SENT = SaidNotSent("the connection was refused", 0, 0)
 LAST_TRY = SaidNotSent("the connection was refused", None, 0)
-REFUSED = SaidRefused("422", 0)
+REFUSED = SaidRefused("422")
 UNKNOWN = SaidUnknown("no answer came", 0)
 STORED = SaidUnknown("a stored 500", 0, stored=True)
 HAPPENED = FoundDone("their batch 4711")

@@ -276,6 +276,13 @@ update duly_message
     of=message_states,
 )
 
+# What an unknown message becomes when it is known what happened: the same, whether a probe or a person says so. What was
+# doubted, and whoever could not tell, is no sending that surely failed.
+AS_DONE = """state = {to}, settled_at = {now}, due_at = null, cause = null, doubt_number = null, doubted_at = null,
+       probe_until = null"""
+AS_NOT_DONE = """state = {to}, due_at = {now}, cause = :cause, doubt_number = null, doubted_at = null, stored = 0,
+       denials = 0, failures = 0, probe_until = null"""
+
 _ASKED = f"""
  where {_THIS}
    and state in {{from}} and probe_id = :probe_id and fence = :fence
@@ -285,8 +292,7 @@ FOUND = Statement(
     "found",
     f"""
 update duly_message
-   set state = {{to}}, settled_at = {{now}}, due_at = null, cause = null, doubt_number = null, doubted_at = null,
-       probe_until = null
+   set {AS_DONE}
 {_ASKED}""",
     event="resolve_done",
     of=message_states,
@@ -294,11 +300,9 @@ update duly_message
 
 NOT_FOUND = Statement(
     "not_found",
-    # As where a person says it: what was doubted, and whoever could not tell, is no sending that surely failed.
     f"""
 update duly_message
-   set state = {{to}}, due_at = {{now}}, cause = :cause, doubt_number = null, doubted_at = null, stored = 0, denials = 0,
-       failures = 0, probe_until = null
+   set {AS_NOT_DONE}
 {_ASKED}""",
     event="resolve_not_done",
     of=message_states,
@@ -432,7 +436,6 @@ class SaidNotSent:
 @record
 class SaidRefused:
     said: str
-    again_in: int
 
 
 @record
@@ -671,8 +674,8 @@ async def _record_saying(parcel: Parcel, word: SaidDelivered | SaidNotSent | Sai
             if await count(REFUSE_IF_HELD, **held, cause=said):
                 await _tell(parcel, "message_refused", said)
                 return message_states.REFUSED
-            # It refuses a second sending: that says nothing of the first, and would be said again.
-            return await _doubt(parcel, held, f"{said}{_AFTER_DOUBT}", word.again_in, stored=True)
+            # It refuses a second sending: that says nothing of the first, and would be said again. A probe may be asked now.
+            return await _doubt(parcel, held, f"{said}{_AFTER_DOUBT}", 0, stored=True)
         case SaidUnknown(said):
             return await _doubt(parcel, held, said, word.again_in, stored=word.stored)
 

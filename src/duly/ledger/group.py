@@ -68,6 +68,7 @@ async def claim_group(
     rest = await _rest(taken, await now() if as_of is None else as_of, tried, most - 1) if taken.more else []
     known = await known_of(taken.known, taken.run)
     assert known.series is not None
+    # Where none may follow, as of another policy than `each`, or as many as may, there may be more all the same.
     return Group(taken, known.series, rest, is_cut=taken.more and len(rest) in (0, most - 1))
 
 

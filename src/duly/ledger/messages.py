@@ -11,7 +11,7 @@ from duly.errors import Misuse, NotAllowed
 from duly.ledger import message_states
 from duly.ledger.ask import Statement, alive, count, every, now, one
 from duly.ledger.backfill_states import ors
-from duly.ledger.deliver import WAKE_NEXT, MessageId, lapse, place_of_message
+from duly.ledger.deliver import AS_DONE, AS_NOT_DONE, WAKE_NEXT, MessageId, lapse, place_of_message
 from duly.ledger.events import tell
 from duly.ledger.message_states import DEAD, REFUSED, SENDING, SETTLED, UNKNOWN, UNSETTLED
 from duly.ledger.records import RunId
@@ -133,8 +133,7 @@ RESOLVE_DONE = Statement(
     "resolve_message_done",
     f"""
 update duly_message
-   set state = {{to}}, settled_at = {{now}}, due_at = null, cause = null, doubt_number = null, doubted_at = null,
-       probe_until = null
+   set {AS_DONE}
  where {_THIS}
    and state in {{from}} and fence = :seen_fence
 """,
@@ -146,8 +145,7 @@ RESOLVE_NOT_DONE = Statement(
     "resolve_message_not_done",
     f"""
 update duly_message
-   set state = {{to}}, due_at = {{now}}, cause = 'resolved as not done', doubt_number = null, doubted_at = null, stored = 0,
-       denials = 0, failures = 0, probe_until = null
+   set {AS_NOT_DONE}
  where {_THIS}
    and state in {{from}} and fence = :seen_fence
 """,
@@ -341,8 +339,9 @@ async def resolve_message(run: RunId, name: str, word: Word, *, done: bool) -> M
         raise _not_allowed("resolve", seen)
     if seen.attempt_id is not None and await alive(seen.attempt_id):
         raise NotAllowed(f"cannot resolve this message: its attempt may yet report (it is of {seen.owner})")
-    statement = RESOLVE_DONE if done else RESOLVE_NOT_DONE
-    if not await count(statement, **place_of_message(seen.id), seen_fence=seen.fence):
+    held = {**place_of_message(seen.id), "seen_fence": seen.fence}
+    settling = count(RESOLVE_DONE, **held) if done else count(RESOLVE_NOT_DONE, **held, cause="resolved as not done")
+    if not await settling:
         raise _not_allowed("resolve", await message_named(run, name))
     await tell(
         "message_resolved",

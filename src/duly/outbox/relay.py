@@ -17,6 +17,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ from duly.records import record
 from duly.times import MINUTE, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from duly.ledger.deliver import Word
     from duly.outbox.destinations import Destination, Finding, Outcome
@@ -149,21 +150,26 @@ class Relay:
                 try:
                     self._turn()
                     until = min(poll, self._seconds_to_next())
-                except (
-                    Exception
-                ) as e:  # it is to go on, whatever was wrong; a message of others may say what no log should
+                except Exception as e:  # it is to go on, whatever was wrong
+                    # What others raise may say what no log should.
                     said = str(e) if isinstance(e, DulyError) else type(e).__name__
-                    if (
-                        self._stopped
-                    ):  # what came back is not on record: when its lease is over it is unknown, as it is now
+                    if self._stopped:
+                        # What came back is not on record: when its lease is over it is unknown, as it is now.
                         trouble(f"the outbox ends, and {len(self._words)} messages are in doubt: {said}")
                         return
                     trouble(f"the outbox goes on in a second: {said}")
                     until = 1.0
                 self._wait(until)
 
-    def _at_work(self) -> _AtWork:
-        return _AtWork(self)
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Its threads and its pulses end with its work."""
+        try:
+            yield
+        finally:
+            for lane in self._lanes.values():
+                lane.close()
+            self._end_pulses(list(self._pulses))
 
     # -- one turn ----------------------------------------------------------------------------------------------------------
 
@@ -268,24 +274,6 @@ class Relay:
         except Empty:
             return
 
-    def _close(self) -> None:
-        for lane in self._lanes.values():
-            lane.close()
-        self._end_pulses(list(self._pulses))
-
-
-class _AtWork:
-    """While a relay works: its threads end with it, and its pulses."""
-
-    def __init__(self, relay: Relay) -> None:
-        self._relay = relay
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        self._relay._close()
-
 
 class _Lane:
     """One destination being served: threads, each with an object of its own, and how many messages are with them."""
@@ -343,9 +331,7 @@ class _Lane:
                     self._first = self.route.make()
                     self._made.append(self._first)
                 self._heard(self._first)
-            except (
-                Exception
-            ):  # of a destination that cannot be asked nothing is believed, and no other one waits for it
+            except Exception:  # of one that cannot be asked nothing is believed
                 self._remembers = 0
         return self._remembers
 
@@ -418,7 +404,7 @@ class _Lane:
                 is_last = parcel.failures + 1 >= self.route.tries
                 return SaidNotSent(_short(cause), None if is_last else again_in, again_in)
             case Refused(cause):
-                return SaidRefused(_short(cause), 0)
+                return SaidRefused(_short(cause))
             case Unknown(cause, retry_after, stored):
                 return SaidUnknown(_short(cause), 0 if stored else self._after(parcel, retry_after), stored)
 

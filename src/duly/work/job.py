@@ -24,7 +24,7 @@ from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
-from duly.ledger.register import Declaration, declare, is_declared
+from duly.ledger.register import Declaration, declare, is_complete, is_declared
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
 from duly.ledger.windows import notice_drift
@@ -239,8 +239,9 @@ class Job(Generic[Tx]):
         seen = raise_if_refused(self._store.read(peek(declared, as_of=as_of, tried=tried)))
         if not seen.writes:
             return seen
-        if self._inline:  # what failed is claimed again by its series: that must not go with the transaction
-            self._know(declared)
+        if self._inline and not is_complete(seen.known, declared):
+            # What failed is claimed again by its series: that must not go with the transaction.
+            raise_if_refused(self._store.write(declare(declared)))
         return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     def _attempt_owed(
@@ -397,13 +398,10 @@ class Job(Generic[Tx]):
         self._enrol()
         scopes = self._scopes_to_work(None)
         for scope in scopes:
-            self._know(for_scope(self._declared, scope, self._scopes))
+            declared = for_scope(self._declared, scope, self._scopes)
+            if not raise_if_refused(self._store.read(is_declared(declared))):
+                raise_if_refused(self._store.write(declare(declared)))
         return scopes
-
-    def _know(self, declared: Declaration) -> None:
-        """Make a line known to the ledger, as it is declared here. Raises what the ledger refuses."""
-        if not raise_if_refused(self._store.read(is_declared(declared))):
-            raise_if_refused(self._store.write(declare(declared)))
 
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""
@@ -418,8 +416,8 @@ class Job(Generic[Tx]):
             attempted = self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
             return attempted if isinstance(attempted, Idle) else [attempted]
         worked = self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
-        for _ in range(GROUPS_IN_A_TURN - 1):
-            if self._group == 1 or not goes_on(worked):
+        for _ in range(GROUPS_IN_A_TURN - 1 if self._group > 1 else 0):
+            if not goes_on(worked):
                 break
             following = self._attempt_owed(declared, trigger, as_of=None, tried=frozenset())
             if isinstance(following, Idle):

@@ -173,8 +173,8 @@ class RunFacts:
 
     @property
     def output(self) -> str | None:
-        """Where the run's output is, as `s3://exports/2026-10-05.csv`: set by the function, kept
-        with the completion, shown by `duly explain`. Never a secret. Setting it raises `Misuse`.
+        """Where the run's output is, as `s3://exports/2026-10-05.csv`: set by the function, kept with the completion, shown by
+        `duly explain`. Never a secret. Setting it raises `Misuse`.
         """
         return self._output
 
@@ -337,10 +337,14 @@ class Run(RunFacts, Generic[Tx]):
         if self._transaction is None:
             if threading.get_ident() != self._thread:
                 raise TransactionOwned("read run.tx in the job's own thread first; others may use it from then on")
-            transaction = self._store.owned()
-            transaction.begin()
-            self._transaction, self._began = transaction, time.monotonic()
+            self._transaction = self._begin()
         return self._transaction.connection  # type: ignore[return-value]  # the ledger's Tx is its driver's connection
+
+    def _begin(self) -> Owned:
+        transaction = self._store.owned()
+        transaction.begin()
+        self._began = time.monotonic()
+        return transaction
 
     def publish(self, path: str | PathLike[str], *, replace: bool = False) -> Path:
         """Where to write a file that stands at `path` once, and only if, the run is complete.
@@ -368,9 +372,7 @@ class Run(RunFacts, Generic[Tx]):
         if self._transaction is None and self._leaves_only_its_file(left):
             place.record(self._store, self._claim)
         if self._transaction is None:
-            transaction = self._store.owned()
-            transaction.begin()
-            self._transaction, self._began = transaction, time.monotonic()
+            self._transaction = self._begin()
         place.move_within(self._transaction, self._claim)
 
     def _take_back(self) -> None:

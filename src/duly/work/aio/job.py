@@ -24,7 +24,7 @@ from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
 from duly.ledger.records import Run as Row
-from duly.ledger.register import Declaration, declare, is_declared
+from duly.ledger.register import Declaration, declare, is_complete, is_declared
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
 from duly.ledger.windows import notice_drift
@@ -235,8 +235,8 @@ class Job(Generic[Tx]):
         seen = raise_if_refused(await self._store.read(peek(declared, as_of=as_of, tried=tried)))
         if not seen.writes:
             return seen
-        if self._inline:
-            await self._know(declared)
+        if self._inline and not is_complete(seen.known, declared):
+            raise_if_refused(await self._store.write(declare(declared)))
         return await self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     async def _attempt_owed(
@@ -389,13 +389,10 @@ class Job(Generic[Tx]):
         await self._enrol()
         scopes = await self._scopes_to_work(None)
         for scope in scopes:
-            await self._know(for_scope(self._declared, scope, self._scopes))
+            declared = for_scope(self._declared, scope, self._scopes)
+            if not raise_if_refused(await self._store.read(is_declared(declared))):
+                raise_if_refused(await self._store.write(declare(declared)))
         return scopes
-
-    async def _know(self, declared: Declaration) -> None:
-        """Make a line known to the ledger, as it is declared here: as `duly.Job` does."""
-        if not raise_if_refused(await self._store.read(is_declared(declared))):
-            raise_if_refused(await self._store.write(declare(declared)))
 
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""
@@ -411,8 +408,8 @@ class Job(Generic[Tx]):
             attempted = await self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
             return attempted if isinstance(attempted, Idle) else [attempted]
         worked = await self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
-        for _ in range(GROUPS_IN_A_TURN - 1):
-            if self._group == 1 or not goes_on(worked):
+        for _ in range(GROUPS_IN_A_TURN - 1 if self._group > 1 else 0):
+            if not goes_on(worked):
                 break
             following = await self._attempt_owed(declared, trigger, as_of=None, tried=frozenset())
             if isinstance(following, Idle):
