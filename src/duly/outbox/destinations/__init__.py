@@ -141,6 +141,13 @@ if TYPE_CHECKING:
             """Let go of what was kept between calls. It may be used again afterwards."""
 
 
+def too_long(message: Message, max_length: int | None) -> Refused | None:
+    """The refusal of a body of more bytes than a destination takes; nothing is sent then."""
+    if max_length is None or len(message.body) <= max_length:
+        return None
+    return Refused(f"the body has {len(message.body)} bytes, and {max_length} are taken")
+
+
 def destination_of(name: str, settings: Mapping[str, object], *, hidden: Collection[str] = ()) -> Destination:
     """The destination of this name, from its table in duly.toml: `kind = "http"`, and what that kind takes.
 

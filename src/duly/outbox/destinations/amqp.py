@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from urllib.parse import unquote, urlsplit
 
 from duly.errors import Misuse
-from duly.outbox.destinations import Delivered, NotSent, Refused, Unknown
+from duly.outbox.destinations import Delivered, NotSent, Refused, Unknown, too_long
 from duly.outbox.destinations.child import filled
 from duly.outbox.destinations.line import Deadline, NoLine
 from duly.outbox.destinations.probes import probe_of
@@ -88,8 +88,8 @@ class Amqp:
         """Publish one message, and wait until the broker confirms it."""
         from amqp.exceptions import AMQPError, ChannelError, MessageNacked
 
-        if self.max_length is not None and len(message.body) > self.max_length:
-            return Refused(f"the body has {len(message.body)} bytes, and {self.max_length} are taken")
+        if (refused := too_long(message, self.max_length)) is not None:
+            return refused
         if not message.content_type.isascii() or len(message.content_type) > 255:
             return Refused("its content type is no value of a property")
         deadline = Deadline(seconds)

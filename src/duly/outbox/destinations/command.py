@@ -7,7 +7,7 @@ that nothing was sent; any other says no for good.
 
 from __future__ import annotations
 
-from duly.outbox.destinations import Delivered, NotSent, Refused, Unknown
+from duly.outbox.destinations import Delivered, NotSent, Refused, Unknown, too_long
 from duly.outbox.destinations.child import NotStarted, filled, ran
 from duly.outbox.destinations.probes import probe_of
 
@@ -65,8 +65,8 @@ class Command:
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
         """Run the program, and say what its end means."""
-        if self.max_length is not None and len(message.body) > self.max_length:
-            return Refused(f"the body has {len(message.body)} bytes, and {self.max_length} are taken")
+        if (refused := too_long(message, self.max_length)) is not None:
+            return refused
         argv = [self._argv[0], *(filled(word, message) for word in self._argv[1:])]
         try:
             ended = ran(argv, message, message.body, seconds=seconds, hidden=self._hidden)

@@ -21,7 +21,7 @@ from time import time
 from urllib.parse import quote, unquote, urlsplit
 
 from duly.errors import Misuse
-from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown
+from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown, too_long
 from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected
 from duly.outbox.destinations.probes import probe_of
 from duly.outbox.destinations.settings import SecretMissing
@@ -133,8 +133,8 @@ class Http:
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
         """Send one request, and say what its answer means."""
-        if self.max_length is not None and len(message.body) > self.max_length:
-            return Refused(f"the body has {len(message.body)} bytes, and {self.max_length} are taken")
+        if (refused := too_long(message, self.max_length)) is not None:
+            return refused
         if not message.content_type.isascii() or not message.content_type.isprintable():
             return Refused("its content type is no value of a header")
         deadline = Deadline(seconds)

@@ -14,7 +14,7 @@ from math import ceil
 from urllib.parse import quote, unquote, urlsplit
 
 from duly.errors import Misuse
-from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown
+from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown, too_long
 from duly.outbox.destinations.line import Deadline, NoLine
 from duly.outbox.destinations.probes import probe_of
 from duly.outbox.destinations.settings import SecretMissing
@@ -123,8 +123,8 @@ class Inbox:
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
         """Insert one row, unless it is there."""
-        if self.max_length is not None and len(message.body) > self.max_length:
-            return Refused(f"the body has {len(message.body)} bytes, and {self.max_length} are taken")
+        if (refused := too_long(message, self.max_length)) is not None:
+            return refused
         deadline = Deadline(seconds)
         try:
             url = self._url.read()

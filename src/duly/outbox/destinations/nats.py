@@ -17,7 +17,7 @@ from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from duly.errors import Misuse
-from duly.outbox.destinations import CannotTell, Delivered, Happened, NotSent, Refused, Unknown
+from duly.outbox.destinations import CannotTell, Delivered, Happened, NotSent, Refused, Unknown, too_long
 from duly.outbox.destinations.child import filled
 from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected, encrypted
 from duly.outbox.destinations.probes import probe_of
@@ -113,8 +113,8 @@ class Nats:
         if not _SUBJECT.fullmatch(subject):
             return Refused("its name makes no subject: it has white space, * or > in it")
         headers = _headers(message, self._stream)
-        if self._max_length is not None and len(message.body) > self._max_length:
-            return Refused(f"the body has {len(message.body)} bytes, and {self._max_length} are taken")
+        if (refused := too_long(message, self._max_length)) is not None:
+            return refused
         try:
             session = self._session(deadline)
         except (NoLine, SecretMissing) as e:

@@ -14,7 +14,7 @@ from time import time
 from urllib.parse import unquote, urlsplit
 
 from duly.errors import Misuse
-from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown
+from duly.outbox.destinations import CannotTell, Delivered, DidNot, Happened, NotSent, Refused, Unknown, too_long
 from duly.outbox.destinations.child import filled
 from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected
 from duly.outbox.destinations.probes import probe_of
@@ -108,8 +108,8 @@ class Redis:
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
         """Add one entry, unless the message has one."""
-        if self.max_length is not None and len(message.body) > self.max_length:
-            return Refused(f"the body has {len(message.body)} bytes, and {self.max_length} are taken")
+        if (refused := too_long(message, self.max_length)) is not None:
+            return refused
         deadline = Deadline(seconds)
         digest = hashlib.sha256(message.body).hexdigest()
         try:

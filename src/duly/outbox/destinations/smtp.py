@@ -21,7 +21,7 @@ from time import time
 from urllib.parse import unquote, urlsplit
 
 from duly.errors import Misuse
-from duly.outbox.destinations import Delivered, NotSent, Refused, Unknown
+from duly.outbox.destinations import Delivered, NotSent, Refused, Unknown, too_long
 from duly.outbox.destinations.child import filled
 from duly.outbox.destinations.line import Certificates, Deadline, NoLine, connected, encrypted
 from duly.outbox.destinations.probes import probe_of
@@ -103,8 +103,8 @@ class Smtp:
 
     def deliver(self, message: Message, *, seconds: float) -> Outcome:
         """Hand one mail over, to all recipients or to none."""
-        if self.max_length is not None and len(message.body) > self.max_length:
-            return Refused(f"the body has {len(message.body)} bytes, and {self.max_length} are taken")
+        if (refused := too_long(message, self.max_length)) is not None:
+            return refused
         mail = mail_of(
             message,
             sender=self._sender,
