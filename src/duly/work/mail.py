@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from duly.ledger.send import Letter
     from duly.schedule.keys import RunKey
-    from duly.work.poke import Mail
+    from duly.work.letterbox import Mail
 
 LONGEST_MAIL = 16 << 20  # bytes
 _KEYS = {"destination", "name", "body", "body_base64", "content_type"}
