@@ -306,6 +306,51 @@ def test_a_superseded_attempt_never_overwrites(account: Account, final: Path, re
     assert (final.read_text(), account.days, temporaries(final)) == ("again", [], [])
 
 
+def superseded(account: Account) -> tuple[duly.Claim, duly.Claim]:
+    """The second attempt at a run, that has lost it and does not know, and the third, which has it."""
+    if "://" not in account.url:
+        pytest.skip("on one host an attempt that lives is not superseded")
+    ledger = account.ledger()
+    settings: dict[str, Any] = {"effect": "idempotent", "remembers": "forever", "retries": 9, "retry_delay": 0}
+    ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, **settings)(lambda run: None).run("2026-10-01")
+    first = ledger.take("credit", DAY)
+    assert isinstance(first, duly.Claim)
+    first.fail("a trouble")
+    stale = ledger.take("credit", DAY)
+    account.clock.advance(LATE)
+    holder = ledger.take("credit", DAY)
+    assert isinstance(stale, duly.Claim)
+    assert isinstance(holder, duly.Claim)
+    return stale, holder
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_superseded_attempt_clears_nothing_of_its_successor_away(
+    account: Account, final: Path, replace: bool
+) -> None:
+    stale, holder = superseded(account)
+    holder.run.publish(final, replace=replace).write_text("whole")
+
+    stale.run.publish(final, replace=replace)
+
+    assert len(temporaries(final)) == 1
+    holder.complete()
+    with pytest.raises(duly.ClaimLost):
+        stale.complete()
+    assert (final.read_text(), temporaries(final)) == ("whole", [])
+
+
+def test_a_superseded_attempt_is_told_that_and_not_to_overwrite_what_is_there(account: Account, final: Path) -> None:
+    stale, holder = superseded(account)
+    holder.run.publish(final).write_text("whole")
+    holder.complete()
+
+    with pytest.raises(duly.ClaimLost):
+        stale.run.publish(final)
+
+    assert (final.read_text(), temporaries(final)) == ("whole", [])
+
+
 def test_a_run_whose_file_is_being_moved_is_not_taken_over(account: Account, final: Path) -> None:
     if "://" not in account.url:
         pytest.skip("on one host an attempt that lives is not superseded")

@@ -1721,6 +1721,21 @@ PLACES, OUTPUTS, RUN = "work/output.py", "ledger/output.py", "work/run.py"
 PUBLISH, VERIFY = "tests/faults/test_publish.py::test_", "tests/cli/test_runs_verify.py::test_"
 PUBLISHED = (
     Mutant(
+        "an attempt clears away what its successors have written",
+        (
+            Fault(
+                OUTPUTS,
+                "and revision = :revision and number < :number\n",
+                "and revision = :revision and number <> :number\n",
+            ),
+            Fault(
+                OUTPUTS, "   and state in ('running', 'unknown') and attempt_id = :attempt_id and fence = :number\n", ""
+            ),
+        ),
+        (PUBLISH + "a_superseded_attempt_is_told_that_and_not_to_overwrite_what_is_there[on_postgres]",),
+        on_postgres=True,
+    ),
+    Mutant(
         "a function that answers nothing says that it did not happen",
         (
             Fault(

@@ -123,6 +123,31 @@ def test_each_run_has_its_own_facts_and_output(bank: Bank) -> None:
     assert [body for (body,) in kept][-3:] == [f"s3://exports/2026-09-{day}.csv" for day in (15, 16, 17)]
 
 
+def test_what_a_run_leaves_is_what_it_had_when_its_function_returned(bank: Bank) -> None:
+    """One object may be the result of several, and a run that is over changes no more."""
+    counts: dict[str, Any] = {"rows": 0}
+    before: list[Run] = []
+
+    def effect(run: Run) -> None:
+        counts["rows"] += 10
+        run.result = counts
+        if before:
+            for setting in ("result", "output"):
+                with pytest.raises(duly.TransactionOwned):
+                    setattr(before[-1], setting, "late")
+        before.append(run)
+
+    credit = behind(bank, effect, days=3)
+    before.clear()
+    counts["rows"] = 0
+    credit.catch_up()
+
+    assert [bank.ledger.result("credit", f"2026-09-{day}") for day in (15, 16, 17)] == [
+        *({"rows": 10}, {"rows": 20}, {"rows": 30})
+    ]
+    assert bank.rows("select * from duly_text where kind = 'output'") == []
+
+
 def test_windows_of_a_night_when_clocks_change_are_worked_in_their_order(bank: Bank) -> None:
     credit = behind(bank, ten, days=0, schedule=duly.hourly("Europe/Berlin"))
     bank.clock.set("2026-10-25T04:30:00Z")

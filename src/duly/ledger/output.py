@@ -67,6 +67,27 @@ select attempt_id
 )
 
 
+ATTEMPTS_BEFORE = Statement(
+    "attempts_before",
+    # Of an attempt that was superseded and does not know, those after it are none of its business.
+    """
+select attempt_id
+  from duly_attempt
+ where series = :series and nominal = :nominal and revision = :revision and number < :number
+""",
+)
+
+IS_HELD = Statement(
+    "output_is_of_holder",
+    """
+select 1
+  from duly_run
+ where series = :series and nominal = :nominal and revision = :revision
+   and state in ('running', 'unknown') and attempt_id = :attempt_id and fence = :number
+""",
+)
+
+
 @record
 class Intent:
     """A file that was to be put in place: its path, its size in bytes, its SHA-256 in hex."""
@@ -104,6 +125,17 @@ async def forget_output(claim: Claim) -> None:
 async def find_output(run: RunId) -> Intent | None:
     """What an attempt at this run was about to put in place."""
     return await one(FIND_OUTPUT, Intent, **run_parameters(run))
+
+
+async def attempts_before(claim: Claim) -> list[bytes]:
+    """The ids of the attempts at a run that ended before this one began."""
+    return await every(ATTEMPTS_BEFORE, bytes, **run_parameters(claim.run), number=claim.number)
+
+
+async def held_or_raise(claim: Claim) -> None:
+    """Raise `ClaimLost` where another attempt has the run: then a file that is not as expected is not this one's trouble."""
+    if await one(IS_HELD, int, **claim_parameters(claim)) is None:
+        raise ClaimLost
 
 
 async def attempts_at(run: RunId) -> list[bytes]:

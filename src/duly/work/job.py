@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from datetime import date
 from functools import partial
 from time import monotonic
@@ -281,9 +281,10 @@ class Job(Generic[Tx]):
             if isinstance(group, Idle):
                 return group
             worked: list[Run[Tx]] = []
+            ends: list[tuple[Held, Left]] = []
             try:
-                self._work_group(claiming, group, worked)
-                worked[-1]._complete(complete_group(group.first, ends_of(worked)))
+                self._work_group(claiming, group, worked, ends)
+                worked[-1]._complete(complete_group(group.first, ends))
                 is_done = True
             except BaseException as e:
                 if os.getpid() != pid:  # a forked child leaves by here: the attempts are its parent's
@@ -299,8 +300,11 @@ class Job(Generic[Tx]):
         self._alone[declared.scope] = len(worked)
         return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
-    def _work_group(self, claiming: Claiming, group: Group, worked: list[Run[Tx]]) -> None:
-        """Call the function for one run after the other, as long as their transaction may last; `worked` is told of each."""
+    def _work_group(
+        self, claiming: Claiming, group: Group, worked: list[Run[Tx]], ends: list[tuple[Held, Left]]
+    ) -> None:
+        """Call the function for one run after the other, as long as their transaction may last; `worked` is told of
+        each that is begun, `ends` of what each that has returned leaves."""
         pid, began = os.getpid(), monotonic()
         job, within = group.first.known.job, claiming.transaction
         for key, claim, row in members(group, new_attempt_id, passing(self._store)):
@@ -311,6 +315,7 @@ class Job(Generic[Tx]):
             run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
             worked.append(run)
             refuse_unfinished(self.function(run))
+            ends.append((claim, run._left()))
             if os.getpid() != pid:
                 raise TransactionOwned("this run belongs to the process that forked this one, which completes it")
             if monotonic() - began > GROUP_SECONDS:
@@ -538,11 +543,6 @@ def goes_on(attempted: list[Attempted] | Idle) -> TypeGuard[list[Attempted]]:
 def completed_by(run: RunFacts, *, more: bool) -> Attempted:
     """What came of a run of a group that was committed."""
     return Attempted(run._claim.run, run.key, run.attempt, Completed(run.key, run.attempt), more)
-
-
-def ends_of(worked: Sequence[RunFacts]) -> list[tuple[Held, Left]]:
-    """The claims of the runs of a group, each with what it leaves."""
-    return [(run._claim, run._left()) for run in worked]
 
 
 def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None) -> Declaration:

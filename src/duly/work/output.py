@@ -22,6 +22,7 @@ from duly.ledger.complete import Left, complete_or_raise, has_completed
 from duly.ledger.output import (
     Intent,
     attempts_at,
+    attempts_before,
     find_output,
     forget_output,
     hold_and_record_output_or_raise,
@@ -217,7 +218,7 @@ def complete_with_file(store: Store, claim: Claim, place: Place, left: Left) -> 
 
 def earlier_attempts(store: Store, claim: Claim) -> Sequence[bytes]:
     """The ids of the attempts before this one; of the first there are none, and the ledger is not asked."""
-    return store.read(attempts_at(claim.run)) if claim.number > 1 else ()
+    return store.read(attempts_before(claim)) if claim.number > 1 else ()
 
 
 def found_in_place(store: Store, claim: Claim) -> Intent | None:
@@ -230,7 +231,7 @@ def found_in_place(store: Store, claim: Claim) -> Intent | None:
     if not stands(intent):
         store.write(forget_output(claim))
         return None
-    discard_all(intent, store.read(attempts_at(claim.run)))
+    discard_all(intent, store.read(attempts_before(claim)))
     return intent
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from duly.errors import CommitUnknown, Conflict, DulyError, Misuse, TransactionOwned
+from duly.errors import CommitUnknown, Conflict, DulyError, Misuse, OutputRefused, TransactionOwned
 from duly.ledger.complete import NOTHING, Left, has_completed
 from duly.ledger.progress import Progress
 from duly.ledger.records import Claim
@@ -174,12 +174,13 @@ class RunFacts:
     @property
     def output(self) -> str | None:
         """Where the run's output is, as `s3://exports/2026-10-05.csv`: set by the function, kept with the completion, shown by
-        `duly explain`. Never a secret. Setting it raises `Misuse`.
+        `duly explain`. Never a secret. Setting it raises `Misuse`, and `TransactionOwned` after the completion.
         """
         return self._output
 
     @output.setter
     def output(self, where: str | None) -> None:
+        self._refuse_late("output")
         given: object = where
         if isinstance(given, str):
             if not given.strip() or len(given) > LONGEST_OUTPUT:
@@ -194,12 +195,13 @@ class RunFacts:
     def result(self) -> Json:
         """What the run has come to, as JSON: counts, totals, a name. Set by the function, kept with the completion, read by
         `ledger.result(…)` and shown by `duly explain`. Never a secret, and no data that belongs in a table of yours. What is
-        not JSON, or too long, raises `Misuse`: when it is set, and when the run completes.
+        not JSON, or too long, raises `Misuse`: when it is set, and when the run completes. `TransactionOwned` after that.
         """
         return self._result
 
     @result.setter
     def result(self, value: Json) -> None:
+        self._refuse_late("result")
         _kept(value)
         self._result = value
 
@@ -228,6 +230,10 @@ class RunFacts:
         if self._letters is None:
             self._letters = Letters(self._key_of_message)
         self._letters.note(letter)
+
+    def _refuse_late(self, what: str) -> None:
+        if self._completed:
+            raise TransactionOwned(f"this run is over: its {what} is kept with its completion, and not after it")
 
     def _key_of_message(self, name: str) -> str:
         return idempotency_key(self._namespace, self._key, name, first_name=self._first_name)
@@ -360,15 +366,26 @@ class Run(RunFacts, Generic[Tx]):
         """
         place = self._placed(path, replace=replace)
         if self._place is None:
+            from duly.ledger.output import held_or_raise
             from duly.work.output import earlier_attempts
 
-            place.prepare(earlier_attempts(self._store, self._claim))
+            try:
+                place.prepare(earlier_attempts(self._store, self._claim))
+            except OutputRefused:
+                self._store.read(held_or_raise(self._claim))
+                raise
             self._place = place
         return as_path(self._place)
 
     def _put_in_place(self, place: Place, left: Left) -> None:
         """Move the file into place in the run's transaction, begun now if it was not, on record before if it says it all."""
-        place.finish()
+        from duly.ledger.output import held_or_raise
+
+        try:
+            place.finish()
+        except OutputRefused:  # its successor has cleared away what it had written
+            self._store.read(held_or_raise(self._claim))
+            raise
         if self._transaction is None and self._leaves_only_its_file(left):
             place.record(self._store, self._claim)
         if self._transaction is None:

@@ -42,7 +42,6 @@ from duly.work.job import (
     GROUPS_IN_A_TURN,
     answered,
     completed_by,
-    ends_of,
     for_scope,
     goes_on,
     has_enrolled,
@@ -268,10 +267,11 @@ class Job(Generic[Tx]):
             if isinstance(group, Idle):
                 return group
             worked: list[Run[Tx]] = []
+            ends: list[tuple[Held, Left]] = []
             cancelled: BaseException | None = None
             try:
-                await self._work_group(claiming, group, worked)
-                completing = worked[-1]._complete(complete_group(group.first, ends_of(worked)))
+                await self._work_group(claiming, group, worked, ends)
+                completing = worked[-1]._complete(complete_group(group.first, ends))
                 _, cancelled = await to_the_end(completing)
                 is_done = True
             except BaseException as e:
@@ -288,7 +288,9 @@ class Job(Generic[Tx]):
         self._alone[declared.scope] = len(worked)
         return await self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
-    async def _work_group(self, claiming: Claiming, group: Group, worked: list[Run[Tx]]) -> None:
+    async def _work_group(
+        self, claiming: Claiming, group: Group, worked: list[Run[Tx]], ends: list[tuple[Held, Left]]
+    ) -> None:
         """Await the function for one run after the other: as `duly.Job` does."""
         began = monotonic()
         job, within = group.first.known.job, claiming.transaction
@@ -301,6 +303,7 @@ class Job(Generic[Tx]):
             run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
             worked.append(run)
             refuse_unfinished(await self.function(run))
+            ends.append((claim, run._left()))
             if monotonic() - began > GROUP_SECONDS:
                 break
 

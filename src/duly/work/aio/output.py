@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from duly.errors import NotAllowed, OutcomeUnknown
 from duly.ledger import states
 from duly.ledger.complete import Left, complete_or_raise
-from duly.ledger.output import attempts_at, find_output, forget_output
+from duly.ledger.output import attempts_at, attempts_before, find_output, forget_output
 from duly.ledger.resolve import resolve
 from duly.ledger.take import look
 from duly.times import as_datetime
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 async def earlier_attempts(store: AsyncStore, claim: Claim) -> Sequence[bytes]:
     """The ids of the attempts before this one; of the first there are none, and the ledger is not asked."""
-    return await store.read(attempts_at(claim.run)) if claim.number > 1 else ()
+    return await store.read(attempts_before(claim)) if claim.number > 1 else ()
 
 
 async def found_in_place(store: AsyncStore, claim: Claim) -> Intent | None:
@@ -37,7 +37,7 @@ async def found_in_place(store: AsyncStore, claim: Claim) -> Intent | None:
     if not await asyncio.to_thread(stands, intent):
         await store.write(forget_output(claim))
         return None
-    discard_all(intent, await store.read(attempts_at(claim.run)))
+    discard_all(intent, await store.read(attempts_before(claim)))
     return intent
 
 

@@ -8,9 +8,9 @@ import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from duly.errors import CommitUnknown, Conflict, DulyError, TransactionOwned
+from duly.errors import CommitUnknown, Conflict, DulyError, OutputRefused, TransactionOwned
 from duly.ledger.complete import NOTHING, has_completed
-from duly.ledger.output import hold_and_record_output_or_raise, record_output_or_raise
+from duly.ledger.output import held_or_raise, hold_and_record_output_or_raise, record_output_or_raise
 from duly.ledger.records import Claim
 from duly.ledger.records import Run as Row
 from duly.schedule.keys import RunKey
@@ -85,13 +85,21 @@ class Run(RunFacts, Generic[Tx]):
     async def _published(self, path: str | PathLike[str], *, replace: bool) -> Path:
         place = self._placed(path, replace=replace)
         if self._place is None:
-            place.prepare(await earlier_attempts(self._store, self._claim))
+            try:
+                place.prepare(await earlier_attempts(self._store, self._claim))
+            except OutputRefused:
+                await self._store.read(held_or_raise(self._claim))
+                raise
             self._place = place
         return as_path(self._place)
 
     async def _put_in_place(self, place: Place, left: Left) -> None:
         """Move the file into place in the run's transaction, begun now if it was not, on record before if it says it all."""
-        intent = await asyncio.to_thread(place.finish)
+        try:
+            intent = await asyncio.to_thread(place.finish)
+        except OutputRefused:  # its successor has cleared away what it had written
+            await self._store.read(held_or_raise(self._claim))
+            raise
         if self._transaction is None and self._leaves_only_its_file(left):
             await self._store.write(record_output_or_raise(self._claim, intent))
             place.is_on_record()
