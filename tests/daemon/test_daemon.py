@@ -318,6 +318,18 @@ def test_what_names_no_ledger_is_refused_with_what_to_write(stage: Stage, name: 
     assert said in daemon.log
 
 
+@pytest.mark.parametrize("text", ["import nothere\n", "raise RuntimeError\n", "def broken(:\n"])
+def test_what_a_module_raises_is_shown_as_its_own_trouble(stage: Stage, text: str) -> None:
+    stage.module(text)
+
+    daemon = stage.daemon()
+
+    assert daemon.ended() == 78
+    assert "Traceback" in daemon.log
+    assert "jobs:ledger: the module raised" in daemon.log
+    assert "bug of duly" not in daemon.log
+
+
 def test_a_ledger_without_jobs_and_one_job_declared_twice_are_refused(stage: Stage) -> None:
     stage.module("")
     daemon = stage.daemon()

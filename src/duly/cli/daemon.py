@@ -14,7 +14,7 @@ from duly.cli import codes
 from duly.cli.arguments import add_ledger, count_from_1
 from duly.cli.complain import say
 from duly.cli.ledgers import is_postgres, open_ledger, open_or_make_ledger
-from duly.errors import Misuse, TimeInvalid, WrongLedger
+from duly.errors import ConfigurationInvalid, DulyError, Misuse, TimeInvalid, WrongLedger
 from duly.times import SECOND, parse_duration
 from duly.work.command import inherited
 from duly.work.configuration import read_configuration
@@ -53,13 +53,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_ledger(parser)
 
 
+def _imported(name: str) -> Ledger[Any] | AsyncLedger[Any]:
+    """The ledger of a module. What the module itself raises is shown, as Python shows it. Raises `Misuse`."""
+    try:
+        return ledger_named(name)
+    except DulyError:
+        raise
+    except Exception as e:
+        from traceback import print_exception
+
+        print_exception(e)
+        raise ConfigurationInvalid(
+            f"{name}: the module raised {type(e).__name__} when it was imported, as shown above; nothing was run"
+        ) from None
+
+
 def run(args: argparse.Namespace) -> int:
     configured = read_configuration(os.getcwd())
     limits = _limits(args, configured.daemon)
     if args.ledgers and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # last: what is installed is not to be taken from where we happen to be
     with ExitStack() as stack:
-        ledgers = [ledger_named(name) for name in args.ledgers]
+        ledgers = [_imported(name) for name in args.ledgers]
         entries = [entry for entry in configured.jobs.values() if entry.command is not None]
         hidden = () if configured.ledger is None else configured.ledger.hidden
         store, hands = _crew(ledgers, entries, args.ledger, limits, inherited(os.environ, hidden), stack)
