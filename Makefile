@@ -9,16 +9,16 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	"$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && command -v "$$p" && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types contracts check mutants bench histories clean
+.PHONY: help demo test lint format types contracts check mutants bench histories share pictures clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/installed  ## see it work: workers that race and die, a day done once, a night of 25 hours
+demo: $(VENV)/installed  ## see it work: workers that race and die, a day done once, a night of 25 hours; it names a dashboard
 	$(VENV)/bin/duly demo
 
-test: $(VENV)/developed  ## every test, on at most two cores, in random order; what is skipped is said at the end
-	@.ci/debian strace pgbouncer
+test: $(VENV)/developed  ## the tests, on two cores at most, in random order; DULY_TESTS=all: also what one run tells a share of
+	@.ci/debian strace pgbouncer zsh fish mandoc systemd/systemd-analyze chromium
 	$(VENV)/bin/pytest -q -n auto --maxprocesses=2
 
 lint: $(VENV)/developed  ## layout and habits of the code
@@ -37,14 +37,26 @@ contracts: $(VENV)/developed  ## which room may import which
 
 check: lint types contracts test  ## all of these
 
-mutants: $(VENV)/developed  ## plant every fault that a test must find; `make test` plants a fifth, another each day
-	DULY_MUTANTS=all $(VENV)/bin/pytest -q -n auto --maxprocesses=2 -m mutants
+mutants: $(VENV)/developed  ## plant every fault that a test must find; `make test` plants a share, another each day
+	DULY_TESTS=all $(VENV)/bin/pytest -q -n auto --maxprocesses=2 -m mutants
 
 bench: $(VENV)/installed  ## figures: what a start costs, and 64 jobs in one second
 	@for script in bench/*.py; do $(VENV)/bin/python "$$script" || exit; done
 
-histories: $(VENV)/developed  ## long runs, each going on where it stopped: windows; cron; days; messages in a storm; races
-	@for campaign in tiling cronsim day outbox post histories; do PYTHONTZPATH= $(VENV)/bin/python -m campaigns.$$campaign || exit; done
+# campaigns/airflow.py is not among them: it is told where an Airflow is, which has to be in an environment of its own.
+histories: $(VENV)/developed  ## long runs, each going on where it stopped: windows; days; messages; races; real schedulers
+	@for campaign in tiling cronsim day outbox post histories carried cron units api; do PYTHONTZPATH= $(VENV)/bin/python -m campaigns.$$campaign || exit; done
+
+share: $(VENV)/developed  ## make anew what is made of the code: completions, the manual page, the description of the API
+	$(VENV)/bin/python -m duly.cli.completion bash > share/bash-completion/completions/duly
+	$(VENV)/bin/python -m duly.cli.completion zsh > share/zsh/site-functions/_duly
+	$(VENV)/bin/python -m duly.cli.completion fish > share/fish/vendor_completions.d/duly.fish
+	$(VENV)/bin/python -m duly.cli.manual > share/man/man1/duly.1
+	$(VENV)/bin/python -m duly.web.api.openapi > docs/openapi.json
+
+pictures: $(VENV)/developed  ## the pictures of the dashboard in the docs, of real pages at a clock that stands; look at each
+	@.ci/debian chromium pngquant
+	$(VENV)/bin/python -m tests.web.browser.pictures docs/pictures
 
 clean:  ## remove what was made here
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .campaigns
@@ -57,7 +69,7 @@ $(VENV)/installed: pyproject.toml
 	@"$(PYTHON)" -c '$(NEW_ENOUGH)' 2>/dev/null || { echo '$(PYTHON) is older than Python 3.11, or does not run; duly needs 3.11 or newer'; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)/bin/python -m pip install --quiet --editable .
+	$(VENV)/bin/python -m pip install --quiet --editable '.[web]'
 	@touch $@
 
 # A group of dependencies (PEP 735) needs pip 25.1, which the line above brought.

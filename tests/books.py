@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, LiteralString, TypeVar
@@ -44,9 +44,12 @@ from duly.store.sqlite import SqliteStore
 from duly.testing.clock import HandClock
 from duly.times import MINUTE, SECOND, parse_instant
 from duly.work.identity import new_attempt_id
+from tests.servers import Server
 
 T = TypeVar("T")
 
+EACH_DATABASE = ("sqlite", "postgres")
+MORNING = "2026-10-06T03:00:00Z"
 LEASE = MINUTE
 LATE = 2 * LEASE  # by then the lease of an attempt that nobody renewed is over
 WORD = Word("ops@example", "looked into it")
@@ -57,7 +60,7 @@ class Book:
 
     store: Store
 
-    def __init__(self, path: Path | str, *, at: str = "2026-10-06T03:00:00Z") -> None:
+    def __init__(self, path: Path | str, *, at: str = MORNING) -> None:
         self.path = str(path)
         self.clock = HandClock(self.path, at=at)
         self.store = self.open()
@@ -69,7 +72,14 @@ class Book:
 
     # -- jobs and attempts ----------------------------------------------------------------------------------------------
 
-    def job(self, name: str = "export", schedule: Schedule | None = None, **policies: int | str | None) -> None:
+    def job(
+        self,
+        name: str = "export",
+        schedule: Schedule | None = None,
+        *,
+        scopes: Sequence[str] = ("",),
+        **policies: int | str | None,
+    ) -> None:
         """Register a job: by day in UTC, transactional, a lease of a minute, unless told otherwise."""
         stated: dict[str, int | str | bytes | None] = {
             "catch_up": "each",
@@ -79,7 +89,8 @@ class Book:
             **policies,
         }
         self._declared[name] = Declaration(name, "", schedule or daily("UTC"), stated, "dev@example")
-        self.declare(name)
+        for scope in scopes:
+            self.declare(name, scope)
 
     def declare(self, name: str = "export", scope: str = "") -> Known | Refused | Misuse:
         """Declare the job again, for a scope."""
@@ -257,6 +268,10 @@ class Book:
 
     # -- looking --------------------------------------------------------------------------------------------------------
 
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self.store.close()
+
     def write(self, operation: Coroutine[Any, Any, T]) -> T:
         """Run an operation in a transaction of its own."""
         return self.store.write(operation)
@@ -283,6 +298,13 @@ class Book:
         """Change the file by hand, for what the ledger has no operation for yet."""
         with closing(sqlite3.connect(self.path)) as connection, connection:
             connection.execute(sql, parameters)
+
+    @contextmanager
+    def tried(self, sql: str) -> Iterator[Any]:
+        """The file as it would be if it was changed by hand so: a transaction that is given up."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            connection.execute(sql)
+            yield connection
 
     def attempts(self, run: RunId) -> list[tuple[int, str]]:
         """Number and outcome of each attempt that has ended."""
@@ -349,6 +371,12 @@ class PostgresBook(Book):
         with psycopg.connect(self.path) as connection:
             connection.execute(_on_postgres(sql), parameters)
 
+    @contextmanager
+    def tried(self, sql: str) -> Iterator[Any]:
+        with closing(psycopg.connect(self.path)) as connection:
+            connection.execute(_on_postgres(sql))
+            yield connection
+
     def runs(self, job: str = "export") -> list[tuple[str, str]]:
         return self.rows(
             """select to_char(nominal, 'YYYY-MM-DD"T"HH24:MI:SS'), state
@@ -379,3 +407,15 @@ def _on_postgres(sql: str) -> LiteralString:
 def let_die(pulse: int) -> None:
     """The process that held a pulse is gone."""
     os.close(pulse)
+
+
+@contextmanager
+def book_on(request: pytest.FixtureRequest, folder: Path, *, at: str = MORNING) -> Iterator[Book]:
+    """A new ledger on that of `EACH_DATABASE` which a fixture was asked for."""
+    if request.param == "sqlite":
+        with closing(Book(folder / "ledger.db", at=at)) as mine:
+            yield mine
+        return
+    server: Server = request.getfixturevalue("server")
+    with server.ledger() as url, closing(PostgresBook(url, at=at)) as theirs:
+        yield theirs

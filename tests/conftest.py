@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from duly.testing.releases import ReleaseMissing, release
 from tests.servers import MACHINES_OWN, Server, answers, from_wheel
+from tests.shares import TODAY, told_today
 
 # A busy machine is no fault of a law: nothing is timed here.
 hypothesis.settings.register_profile("laws", deadline=None)
@@ -26,6 +29,44 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["PYTHONTZPATH"] = ""  # for the processes that a test starts
 os.environ["XDG_CONFIG_HOME"] = os.devnull  # of whoever runs the tests: a configuration is none of theirs
 zoneinfo.reset_tzpath(())
+
+
+MEMORY = Path("/dev/shm")  # Linux keeps it in memory
+ROOM = 4 << 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Files of tests lie in memory where there is room: processes die here, never the machine, so that no disk need be waited
+    for. `--basetemp` says otherwise.
+    """
+    if hasattr(config, "workerinput") or config.option.basetemp is not None or not os.access(MEMORY, os.W_OK):
+        return
+    if shutil.disk_usage(MEMORY).free >= ROOM:
+        config.option.basetemp = folder = tempfile.mkdtemp(prefix="duly-tests-", dir=MEMORY)
+        os.chmod(folder, 0o755)  # some processes are another user's
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of what is told many times over, a share; all of what is named."""
+    if not tells_all(config):
+        items[:], left_out = told_today(items)
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was not told."""
+    if not tells_all(config):
+        terminalreporter.write_line(
+            f"Of what is told many times over, a share was told (tests/shares.py): again by DULY_TESTS_DAY={TODAY},"
+            " all of it by DULY_TESTS=all"
+        )
+
+
+def tells_all(config: pytest.Config) -> bool:
+    """Whether all is told: where it is asked for, or where tests were named."""
+    named = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    return bool(named) or os.environ.get("DULY_TESTS") == "all"
 
 
 RELEASES = [

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from duly import errors
+from duly.cli import main
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, fail_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.open import Taken, claim_next
@@ -18,8 +22,12 @@ from duly.ledger.register import Declaration
 from duly.schedule.spec import Schedule
 from duly.store.sqlite import SqliteStore
 from duly.testing.clock import HandClock
+from tests.next_steps import assert_runnable
 
 SOURCE = str(Path(errors.__file__).parents[1])  # that which is tested: a mutant, where one was planted
+
+
+ALWAYS_PROCESSES = (("exec",), ("daemon",), ("demo",), ("completion",))
 
 
 class Story:
@@ -60,6 +68,10 @@ class Story:
         """A poke whose run does not know what it did."""
         self.store.write(doubt_or_raise(self._claimed(name, scope, at), "signal 9"))
 
+    def end(self, claim: Claim) -> None:
+        """An attempt completes."""
+        self.store.write(complete_or_raise(claim))
+
     def begin(self, name: str, *, scope: str = "", at: str | None = None) -> Claim:
         """A poke whose run goes on."""
         return self._claimed(name, scope, at)
@@ -70,8 +82,38 @@ class Story:
         return claim
 
     def duly(self, *words: str, prefix: tuple[str, ...] = (), bug: bool = False, **environ: str) -> Said:
-        """Run a command line on this ledger, as a process."""
-        return duly(*words, prefix=prefix, bug=bug, DULY_LEDGER=self.path, **environ)
+        """Run a command line on this ledger: in this process, as a start costs more than what most commands do; those that
+        run commands themselves, and what is to be run in another way, as a process.
+        """
+        if prefix or bug or words[:1] in ALWAYS_PROCESSES:
+            return duly(*words, prefix=prefix, bug=bug, DULY_LEDGER=self.path, **environ)
+        return here(self.path, *words, **environ)
+
+
+def here(path: str, *words: str, **environ: str) -> Said:
+    """Run a command line on a ledger in this process, with nothing else of this user's environment that could name one."""
+    before = dict(os.environ)
+    out, talk = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    try:
+        for name in before:
+            if name.startswith(("DULY_", "NO_COLOR", "FORCE_")):
+                del os.environ[name]
+        os.environ.update({"DULY_LEDGER": path, **environ})
+        with redirect_stdout(out), redirect_stderr(talk), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            code = main(words)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    said = Said(code, *(_written(stream) for stream in (out, talk)))
+    assert "Traceback" not in said.talk, said
+    assert_runnable(said.out, said.talk)
+    return said
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 class Said:
@@ -106,4 +148,5 @@ def duly(*words: str, prefix: tuple[str, ...] = (), bug: bool = False, **environ
         check=False,
     )
     assert ("Traceback" in ended.stderr) == bug, ended.stderr
+    assert_runnable(ended.stdout, ended.stderr)
     return Said(ended.returncode, ended.stdout, ended.stderr)

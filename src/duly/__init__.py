@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from duly.errors import ScheduleChanged as ScheduleChanged
     from duly.errors import ScheduleError as ScheduleError
     from duly.errors import TransactionOwned as TransactionOwned
+    from duly.errors import TriggerUnclear as TriggerUnclear
     from duly.errors import UndatedKey as UndatedKey
     from duly.errors import UnknownDestination as UnknownDestination
     from duly.errors import UnknownJob as UnknownJob
@@ -64,6 +65,9 @@ if TYPE_CHECKING:
     from duly.errors import WindowInvalid as WindowInvalid
     from duly.errors import WrongLedger as WrongLedger
     from duly.ledger.roster import Scope as Scope
+    from duly.outbox.destinations import CannotTell as CannotTell
+    from duly.outbox.destinations import DidNot as DidNot
+    from duly.outbox.destinations import Happened as Happened
     from duly.outbox.receiver.receipt import Received as Received
     from duly.outbox.receiver.receipt import Replayed as Replayed
     from duly.schedule.calendar import make_calendar as make_calendar
@@ -90,6 +94,8 @@ if TYPE_CHECKING:
     from duly.work.ledger import once as once
     from duly.work.ledger import postgres as postgres
     from duly.work.ledger import sqlite as sqlite
+    from duly.work.probe import Doubt as Doubt
+    from duly.work.probe import Probe as Probe
     from duly.work.receive import receive as receive
     from duly.work.run import Run as Run
     from duly.work.run import Window as Window
@@ -100,10 +106,11 @@ _HOMES = {
     "duly.errors": "BelowHorizon ClaimLost Conflict DulyError JobRenamed LedgerBusy LedgerCorrupt LedgerTooNew "
     "LedgerUnavailable LedgerUnwritable Misuse NoLedger NoSchedule NoTransaction NotAllowed NotComplete "
     "OutcomeUnknown OutputRefused PayloadConflict ReceiptBusy ReceiptLost Refused Retired RunBusy RunCancelled RunFailed "
-    "RunPaused RunSkipped ScheduleChanged ScheduleError TransactionOwned UndatedKey UnknownDestination UnknownJob UnknownScope "
-    "WindowInvalid WrongLedger",
+    "RunPaused RunSkipped ScheduleChanged ScheduleError TransactionOwned TriggerUnclear UndatedKey UnknownDestination "
+    "UnknownJob UnknownScope WindowInvalid WrongLedger",
     "duly.work.answers": "AlreadyCompleted Busy Completed NotDue",
     "duly.ledger.roster": "Scope",
+    "duly.outbox.destinations": "CannotTell DidNot Happened",
     "duly.outbox.receiver.receipt": "Received Replayed",
     "duly.schedule.calendar": "make_calendar",
     "duly.schedule.catch_up": "EACH FRESH LATEST CatchUp",
@@ -111,6 +118,7 @@ _HOMES = {
     "duly.work.claim": "Claim",
     "duly.work.job": "Job",
     "duly.work.ledger": "Ledger once postgres sqlite",
+    "duly.work.probe": "Doubt Probe",
     "duly.work.receive": "receive",
     "duly.work.run": "Run Window",
     "duly.work.typed": "django sqlalchemy",

@@ -3,6 +3,9 @@
 Three families. `Refused`: the ledger answered, and the caller's effect must not run. `Conflict`: nobody's fault, try the
 whole transaction again. `Misuse` (a `ValueError`): what was asked for cannot be understood; the field is named. What is
 none of these is about the ledger as a whole: it cannot be reached, read, written or believed.
+
+What an error means to whoever called is said once, by `meaning_of`: doors to other programs (a task of Airflow's or Celery's,
+an exit code) put it into their words.
 """
 
 from __future__ import annotations
@@ -111,6 +114,10 @@ class Conflict(DulyError):
     """The transaction met another one; roll back and try the whole transaction again."""
 
 
+class FileChanged(Conflict):
+    """A file has changed since it was read; nothing was written. Do it again: it is read anew."""
+
+
 class LedgerBusy(Conflict):
     """The ledger stayed busy past the time-out; nothing was decided. Try again."""
 
@@ -132,6 +139,10 @@ class NameInvalid(Misuse):
 
 class WindowInvalid(Misuse):
     """This window does not exist in the job's schedule."""
+
+
+class TriggerUnclear(Misuse):
+    """What fired this does not tell which window it is for; name one with `--window`, or let it be a plain poke."""
 
 
 class TimeInvalid(Misuse):
@@ -234,3 +245,52 @@ class LedgerTooOld(WrongLedger):
 
 class MigrationDiffers(WrongLedger):
     """This ledger was migrated by another file than this release has under its name; nothing was changed."""
+
+
+# -- what an error means to whoever called -------------------------------------------------------------------------------
+
+AGAIN = "again"  # the next try may find it otherwise: another attempt has it, the ledger is out of reach
+DECIDED = "decided"  # a person has decided that it is not to be worked: no failure, and nothing to try again
+FOR_GOOD = "for good"  # no try mends it: a person does
+THE_JOBS = "the job's"  # none of duly's: what the job itself has raised, whatever it is
+
+# The first that fits, so a special case stands before its family.
+_MEANINGS: tuple[tuple[type[DulyError], str], ...] = (
+    (RunSkipped, DECIDED),
+    (Retired, DECIDED),
+    (ClaimLost, AGAIN),
+    (RunBusy, AGAIN),
+    (RunPaused, AGAIN),
+    (ReceiptBusy, AGAIN),
+    (Conflict, AGAIN),
+    (LedgerUnwritable, FOR_GOOD),
+    (LedgerCorrupt, FOR_GOOD),
+    (LedgerWentBack, FOR_GOOD),
+    (NoLedger, FOR_GOOD),
+    (LedgerUnavailable, AGAIN),
+    (DulyError, FOR_GOOD),
+)
+
+_MARK = "_duly_of_the_job"
+
+
+def meaning_of(error: BaseException) -> str:
+    """What an error means to whoever called: `AGAIN`, `DECIDED`, `FOR_GOOD` or `THE_JOBS`.
+
+    Of several that were raised together it is the gravest: a job's own before what no try mends, that before what one may.
+    """
+    if _MARK in error.__dict__:
+        return THE_JOBS
+    if isinstance(error, BaseExceptionGroup):
+        found = {meaning_of(each) for each in error.exceptions}
+        return next(meaning for meaning in (THE_JOBS, FOR_GOOD, AGAIN, DECIDED) if meaning in found)
+    return next((meaning for kind, meaning in _MEANINGS if isinstance(error, kind)), THE_JOBS)
+
+
+def mark_as_the_jobs(error: BaseException) -> None:
+    """Keep what a job has raised apart from what duly says of its run, though it be an error of duly's: another ledger's, say.
+
+    In its dictionary, because an exception may be frozen.
+    """
+    if isinstance(error, (DulyError, BaseExceptionGroup)):
+        error.__dict__[_MARK] = True

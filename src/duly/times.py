@@ -207,12 +207,23 @@ def parse_moment(text: str, zone: str, instant: int) -> int:
 
 # -- durations ----------------------------------------------------------------------------------------------------------
 
+# What is that far from now is still a day of the calendar, which ends with the year 9999.
+LONGEST_DURATION = 1_000 * 366 * DAY
+_LONGEST_DURATION_TEXT = 300  # Python reads no number of thousands of digits
+
 
 def parse_duration(text: str) -> int:
     """A positive duration in microseconds, from `250ms`, `90s`, `15m`, `1h30m`, `2d`, `1w` or ISO 8601 `PT90M`, `P1DT2H`.
 
-    Raises `TimeInvalid`. Months and years are refused: they have no fixed length.
+    Raises `TimeInvalid`. Months and years are refused: they have no fixed length; and so is what no instant can be away.
     """
+    micros = _duration(text) if len(text) <= _LONGEST_DURATION_TEXT else LONGEST_DURATION + 1
+    if micros > LONGEST_DURATION:
+        raise TimeInvalid(f"{text[:40]!r} is longer than a thousand years; write it like 90s, 15m, 1h30m or 2d")
+    return micros
+
+
+def _duration(text: str) -> int:
     compact = text.strip()
     if compact[-2:].lower() == "ms" and compact[:-2].isascii() and compact[:-2].isdigit() and int(compact[:-2]):
         return int(compact[:-2]) * 1000

@@ -18,6 +18,5 @@ def till(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Till]:
         yield Till(Book(tmp_path / "till.db"))
         return
     server: Server = request.getfixturevalue("server")
-    url = server.new_database()
-    yield Till(PostgresBook(url))
-    server.drop(url)
+    with server.ledger() as url:
+        yield Till(PostgresBook(url))

@@ -108,7 +108,11 @@ def test_two_tasks_at_once_are_one_effect(till: Till) -> None:
     async def story(ledger: Ledger) -> list[object]:
         credit = job(ledger, slow)
         await credit.run("2026-09-12")
-        return list(await asyncio.gather(*(credit._run(credit._declared, "2026-09-13", None, 5) for _ in range(8))))
+
+        async def run_it() -> object:
+            return await credit.run("2026-09-13", wait=5)
+
+        return list(await asyncio.gather(*(run_it() for _ in range(8))))
 
     answers = till.play(story)
 

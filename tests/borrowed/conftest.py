@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +17,24 @@ from tests.servers import Server
 Open = Callable[..., Caller]
 
 
-@pytest.fixture(scope="session")
-def reused_database(server: Server) -> str:
-    """A PostgreSQL database that one shop after the other uses."""
-    return server.new_database()
-
-
 @pytest.fixture
 def new_shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Shop]]:
     """Opens shops on either database, each with a ledger of its own."""
-    opened: list[Shop] = []
+    with ExitStack() as stack:
+        folders = count()
 
-    def new(database: str) -> Shop:
-        if database == "sqlite":
-            folder = tmp_path / str(len(opened))
-            folder.mkdir()
-            opened.append(on_sqlite(folder))
-        elif opened:
-            opened.append(on_postgres(request.getfixturevalue("server").new_database()))
-        else:
-            opened.append(on_postgres(request.getfixturevalue("reused_database")))
-        return opened[-1]
+        def new(database: str) -> Shop:
+            if database == "sqlite":
+                folder = tmp_path / str(next(folders))
+                folder.mkdir()
+                shop = on_sqlite(folder)
+            else:
+                server: Server = request.getfixturevalue("server")
+                shop = on_postgres(stack.enter_context(server.ledger()))
+            stack.callback(shop.close)
+            return shop
 
-    yield new
-    for shop in opened:
-        shop.close()
+        yield new
 
 
 @pytest.fixture

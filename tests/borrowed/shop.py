@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from psycopg import sql
-
 import duly
 from tests.books import LATE, Book, PostgresBook
 
@@ -75,13 +72,5 @@ def on_sqlite(folder: Path) -> Shop:
 
 
 def on_postgres(url: str) -> Shop:
-    """A shop in a PostgreSQL database, where another may have been before: making a database takes a while."""
-    with psycopg.connect(url) as connection:
-        tables = connection.execute(
-            "select tablename from pg_tables where schemaname = 'duly' and tablename not in ('meta', 'clock')"
-        ).fetchall()
-        if tables:
-            names = [sql.SQL("duly.{}").format(sql.Identifier(name)) for (name,) in tables]
-            connection.execute(sql.SQL("truncate {}").format(sql.SQL(", ").join(names)))
-        connection.execute("drop table if exists effect")
+    """A shop in a PostgreSQL database that has an empty ledger."""
     return Shop(PostgresBook(url), "postgresql")

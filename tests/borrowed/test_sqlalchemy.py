@@ -222,7 +222,10 @@ def test_eight_threads_on_one_key_give_one_effect(shop: Shop, engine: Engine) ->
     def worker() -> None:
         start.wait()
         with Session(engine) as session, session.begin():
-            applied = duly.once(session, KEY)
+            try:
+                applied = duly.once(session, KEY)
+            except duly.RunBusy:  # on PostgreSQL nobody waits for another's commit
+                applied = False
             if applied:
                 session.add(Effect(note="mine"))
         answers.append(applied)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from duly.cli.backfill import bar
+from duly.cli.bar import drawn
 from duly.evidence.backfill import progress
+from duly.evidence.backfill_words import others
 from duly.schedule.spec import daily
 from tests.story import Story
 
@@ -37,7 +38,7 @@ def test_a_plan_tells_the_windows_by_what_they_are_with_their_bounds_and_the_lin
         "2 to be worked, the oldest first, 4 at a time; it stops when 3 of them need a person; "
         "5 are not due yet and are left out" in said.out
     )
-    assert "`duly backfill start close-day 2026-11-17..2026-11-25 --concurrency 4 --expect 2 --reason why`" in said.talk
+    assert "`duly backfill start close-day 2026-11-17..2026-11-25 --concurrency 4 --expect 2 --reason '…'`" in said.talk
     assert story.duly("backfill", "list").out == ""
 
 
@@ -281,4 +282,5 @@ def test_how_far_it_is_is_drawn_as_a_bar(story: Story) -> None:
     story.duly("backfill", "start", "close-day", RANGE, *WHY)
     story.duly("exec", "close-day", "--backfill", "--one", "--", "true")
 
-    assert bar(story.store.read(progress(1))) == "[####................] 1/5"
+    found = story.store.read(progress(1))
+    assert f"{drawn(found.done, found.total)}{others(found)}" == "[####................] 1/5"

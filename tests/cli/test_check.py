@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from duly.schedule.spec import daily, every, hourly
 from duly.times import HOUR, MINUTE
-from tests.story import Story
+from tests.story import Story, here
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_a_failed_period_is_1_with_what_to_type(story: Story) -> None:
     said = story.duly("check", "close-day")
 
     assert said.code == 1
-    assert said.out.endswith("duly retry close-day 2026-11-19\n")
+    assert said.out.endswith("duly retry close-day 2026-11-19 --reason '…'\n")
 
 
 def test_an_unknown_outcome_is_1(story: Story) -> None:
@@ -196,3 +197,52 @@ def test_due_is_255_for_anything_else(story: Story, words: list[str]) -> None:
     story.complete("close-day")
 
     assert story.duly("due", *words).code == 255
+
+
+CONFIGURED = """
+[jobs.close-day]
+command = ["true"]
+period = "daily"
+zone = "UTC"
+catch_up = "latest"
+"""
+
+
+def configured_in(folder: Path, text: str = CONFIGURED) -> str:
+    (folder / "duly.toml").write_text(text, encoding="utf-8")
+    return str(folder / "duly.toml")
+
+
+def test_due_is_0_for_a_job_that_its_first_poke_would_register(story: Story, tmp_path: Path) -> None:
+    file = configured_in(tmp_path)
+
+    said = story.duly("due", "close-day", DULY_CONFIG=file)
+
+    assert said.code == 0
+    assert said.out.startswith("close-day: the ledger does not know it yet; its first poke registers it")
+    assert story.store.session.connection.execute("select count(*) from duly_job").fetchone() == (0,)
+
+
+def test_due_is_0_where_the_first_poke_would_make_the_ledger_and_makes_none(tmp_path: Path) -> None:
+    file = configured_in(tmp_path)
+
+    assert here(str(tmp_path / "none.db"), "due", "close-day", DULY_CONFIG=file).code == 0
+    assert here(str(tmp_path / "nowhere" / "none.db"), "due", "close-day", DULY_CONFIG=file).code == 255
+    assert here(str(tmp_path / "none.db"), "due", "another", DULY_CONFIG=file).code == 255
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.execute("create table balance (units integer)")
+    connection.close()
+    assert here(str(tmp_path / "shop.db"), "due", "close-day", DULY_CONFIG=file).code == 255
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_due_asks_as_the_configuration_has_it(story: Story, tmp_path: Path) -> None:
+    """A schedule that was not applied, and a file that cannot be read, are for exec to fail on: 255 fails the unit too."""
+    story.job("close-day", daily("UTC"))
+    story.complete("close-day")
+
+    same = story.duly("due", "close-day", DULY_CONFIG=configured_in(tmp_path))
+    other = story.duly("due", "close-day", DULY_CONFIG=configured_in(tmp_path, CONFIGURED.replace("UTC", "Asia/Tokyo")))
+    broken = story.duly("due", "close-day", DULY_CONFIG=configured_in(tmp_path, CONFIGURED + "zne = 1"))
+
+    assert (same.code, other.code, broken.code) == (1, 255, 255)

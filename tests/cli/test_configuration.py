@@ -17,11 +17,11 @@ from duly.cli.exec_flags import OPTIONS
 from duly.errors import ConfigurationInvalid
 from duly.outbox.destinations.kinds import KINDS
 from duly.schedule.spec import cron, daily, every
+from duly.schedule.written import FLAGS
 from duly.times import DAY, MINUTE, SECOND
 from duly.work.configuration import Daemon, JobEntry, Layers, read_configuration
 from duly.work.configuration import schema as schemas
 from duly.work.configuration.fields import DESTINATION, JOB, LEDGER, TABLES
-from duly.work.schedule_flags import FLAGS
 from tests.exec.stage import Running, Stage, environment
 from tests.story import Said
 
@@ -131,6 +131,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         retry_delay = "10s"
         retry_ceiling = "10m"
         lease = "30s"
+        retain = "90d"
         overlap = "yes"
         ordered = true
         scopes = ["acme", "globex"]
@@ -158,6 +159,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         "retry_delay": 10 * SECOND,
         "retry_ceiling": 10 * MINUTE,
         "lease": 30 * SECOND,
+        "retain": 90 * DAY,
         "overlap": 1,
         "ordered": 1,
         "roster": "closed",
@@ -285,7 +287,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
     "a key of catch_up": ('catch_up = {policy = "each", maxage = "7d"}', ("catch_up.maxage",)),
     "a duration without a unit": ("timeout = 120", ('timeout: 120 has no unit; write timeout = "120s"',)),
     "a duration that is none": ('grace = "soon"', ("grace: 'soon' is not a duration; write it like 90s",)),
-    "a duration beyond all time": (f'grace = "{"9" * 30}d"', ("grace: ", "hundred years")),
+    "a duration beyond all time": (f'grace = "{"9" * 30}d"', ("grace: ", "thousand years")),
     "a duration that is true": ("grace = true", ("grace: true is no text",)),
     "a lease too short": ('lease = "1ms"', ("[jobs.j] lease: it lies between",)),
     "an effect that is none": ('effect = "idempotentt"', ("effect: ", "did you mean idempotent?")),
@@ -492,7 +494,7 @@ def test_the_ledger_is_that_of_the_flag_the_environment_the_files_in_this_order(
 
     there = "duly: there is no ledger at {}; `duly exec` makes one at its first run"
     by_flag, by_variable = there.format("/flag.db"), there.format("/variable.db")
-    assert named("--ledger", "/flag.db", DULY_LEDGER="/variable.db") == by_flag
+    assert named("--ledger", "/flag.db", DULY_LEDGER="/variable.db") == f"{by_flag} (named by --ledger)"
     assert named(DULY_LEDGER="/variable.db") == f"{by_variable} (named by $DULY_LEDGER)"
     near = f"(named by url in [ledger] of {tmp_path}/duly.toml)"
     assert named() == f"{there.format(tmp_path / 'near.db')} {near}"
@@ -717,7 +719,7 @@ def test_check_says_what_the_ledger_has_otherwise(stage: Stage) -> None:
     assert said.code == CONFIGURATION
     assert "ledger     has version 1 in force: daily in UTC, worked at 06:00" in said.out
     assert "grace      45m   (the ledger has none until the next run)" in said.out
-    step = f"duly jobs apply close --reason 'why it changes' --dry-run --config {path}"
+    step = f"duly jobs apply close --reason '…' --dry-run --config {path}"
     assert said.talk.endswith(f"  try: {step}\n")
 
 
@@ -769,13 +771,13 @@ def test_without_a_file_there_is_nothing_to_check(tmp_path: Path) -> None:
 
 
 def test_a_file_can_say_all_that_the_flags_can() -> None:
-    of_one_call = {"scope", "window", "adhoc", "verbose", "quiet", "config", "backfill"}
+    of_one_call = {"scope", "window", "adhoc", "verbose", "quiet", "config", "backfill", "log-format", "trigger"}
     of_the_ledger = {"ledger": "url", "busy-timeout": "busy_timeout"}
 
     flags = {name.replace("-", "_") for name in {*FLAGS, *OPTIONS} - of_one_call - set(of_the_ledger)}
 
     assert flags - set(JOB) == set()
-    assert set(JOB) - flags == {"command", "retry_delay", "retry_ceiling", "scopes"}
+    assert set(JOB) - flags == {"command", "probe", "on_late", "retry_delay", "retry_ceiling", "scopes"}
     assert set(of_the_ledger.values()) <= set(LEDGER)
 
 

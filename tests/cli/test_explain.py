@@ -53,7 +53,7 @@ def test_what_waits_for_a_person_says_so_and_what_to_type(story: Story) -> None:
     said = story.duly("explain", "close-day", "2026-11-19")
 
     assert said.out.splitlines()[-1] == "So it waits for a person: retry it, or skip it."
-    assert said.talk.endswith("next: duly retry close-day 2026-11-19\n")
+    assert said.talk.endswith("next: duly retry close-day 2026-11-19 --reason '…'\n")
 
 
 def test_an_unknown_outcome_is_never_tried_again_and_says_why(story: Story) -> None:
@@ -72,9 +72,13 @@ def test_a_window_that_nobody_opened_is_owed_at_the_next_poke(story: Story) -> N
     told = explained(story, "close-day", "2026-11-20")
 
     assert told[0] == "close-day:2026-11-20[Europe/Paris]   – missing"
-    assert told[-3:] == [
+    assert told[-4:] == [
         "It is late: it has been due for longer than its grace, 1h.",
-        "It has no row: of this job no window is open that ends after Fri 20 Nov 00:00+01:00.",
+        (
+            "Nothing has asked for the work of close-day since it came due: its windows are open up to "
+            "Fri 20 Nov 00:00+01:00. Look at what calls duly for it."
+        ),
+        "close-day is complete through Fri 20 Nov 00:00+01:00, where this window holds it.",
         "So it is owed: the next poke works it.",
     ]
 
@@ -144,7 +148,9 @@ def test_a_retry_time_that_has_not_come_is_named(story: Story) -> None:
     story.job("sync", every("1h"))
     story.fail("sync", retry_in=5 * MINUTE)
 
-    assert explained(story, "sync", "2026-11-20T08:00")[-1] == "So a poke takes it again from Fri 20 Nov 08:05Z on."
+    assert explained(story, "sync", "2026-11-20T08:00")[-1] == (
+        "So a poke takes it again from Fri 20 Nov 08:05Z on, in 5m."
+    )
 
 
 def test_a_run_that_waits_for_another_names_it(story: Story) -> None:

@@ -109,7 +109,7 @@ def test_a_job_that_is_paused_as_a_whole_is_resumed_as_a_whole(tenants: Story) -
     steps = resumes(tenants)
 
     assert ["bill", "--scope", "acme"] not in steps
-    assert steps[0] == ["bill"]
+    assert steps[0] == ["bill", "--reason", "…"]
     assert len(paused_of(tenants, "bill")) == 1
     assert tenants.duly("jobs", "resume", *steps[0], *WHY).code == 0
     assert resumes(tenants) == []
@@ -121,7 +121,7 @@ def test_a_scope_that_is_paused_by_itself_is_named(tenants: Story) -> None:
     (step,) = resumes(tenants)
     (shown,) = paused_of(tenants, "bill")
 
-    assert step == ["bill", "--scope", "globex"]
+    assert step == ["bill", "--scope", "globex", "--reason", "…"]
     assert "globex: paused by" in shown
     assert tenants.duly("jobs", "resume", *step, *WHY).code == 0
     assert paused_of(tenants, "bill") == []

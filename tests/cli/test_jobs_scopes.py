@@ -56,7 +56,7 @@ def test_a_scope_that_was_added_and_never_ran_is_missing(story: Story) -> None:
     assert "globex/bill   2026-11-19   never started, due 2h ago" in story.duly("status").out
     assert "globex/bill   –" in story.duly("status", "--grid").out
     said = story.duly("explain", "bill", "2026-11-19", "--scope", "globex").out
-    assert "It has no row" in said
+    assert "Nothing has asked for the work of bill since it came due" in said
     assert said.endswith("So it is owed: the next poke works it.\n")
 
 

@@ -70,7 +70,10 @@ def test_ranges_are_half_open(tmp_path: Path, wanted: str, first: str, last: str
     assert (found[0], found[-1]) == (f"2026-11-20T{first}", f"2026-11-20T{last}")
 
 
-@pytest.mark.parametrize("wanted", ["2026-11-20", "2026-12-01..2026-11-01", "soon..", "2026-11-20..2026-13-01"])
+@pytest.mark.parametrize(
+    "wanted",
+    ["2026-11-20", "2026-12-01..2026-11-01", "soon..", "2026-11-20..2026-13-01", "+9999999d..", "..-9999999d"],
+)
 def test_a_range_that_is_none_is_refused(wanted: str) -> None:
     said = duly("next", "--every", "1h", wanted)
 
@@ -208,3 +211,49 @@ def test_lints_are_said_below_and_are_in_the_document() -> None:
     assert "both_day_fields: */7 * 13 * FRI: both day fields are set, and a day that fits either fires" in said.out
     assert "  instead: --every 7m, which counts on, or */6" in said.out
     assert [lint["code"] for lint in document["lints"]] == ["both_day_fields", "uneven_steps"]
+
+
+DECLARED = (
+    '[jobs.close-day]\nperiod = "daily"\nzone = "Europe/Paris"\nat = "02:30"\ncatch_up = "latest"\ncommand = ["true"]\n'
+)
+
+
+def test_a_job_that_only_a_configuration_declares(tmp_path: Path) -> None:
+    """Whoever writes the file wants to see what it means before anything is worked."""
+    story = Story(tmp_path, at="2026-10-25T06:00:00Z")
+    story.job("other", daily("UTC"))
+    story.complete("other")
+    (tmp_path / "duly.toml").write_text(DECLARED)
+
+    said = story.duly("next", "close-day", "2026-10-24..2026-10-26", DULY_CONFIG=str(tmp_path / "duly.toml"))
+
+    assert [row[:2] for row in rows(said)[:2]] == [["2026-10-24", "24 h"], ["2026-10-25", "25 h"]]
+    assert "close-day is shown as " in said.talk
+    assert "duly.toml declares it; the ledger does not know it yet" in said.talk
+    assert "no job 'close-dya'" in story.duly("next", "close-dya", DULY_CONFIG=str(tmp_path / "duly.toml")).talk
+
+
+def test_a_declared_job_needs_no_ledger(tmp_path: Path) -> None:
+    (tmp_path / "duly.toml").write_text(DECLARED)
+
+    said = duly(
+        *("next", "close-day", "-n", "2"),
+        DULY_CONFIG=str(tmp_path / "duly.toml"),
+        DULY_LEDGER=str(tmp_path / "none.db"),
+    )
+
+    assert said.out.count("  due ") == 2
+    assert "there is no ledger yet" in said.talk
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_what_the_ledger_knows_goes_before_what_is_declared(tmp_path: Path) -> None:
+    story = Story(tmp_path, at="2026-10-25T06:00:00Z")
+    story.job("close-day", daily("UTC"))
+    story.complete("close-day")
+    (tmp_path / "duly.toml").write_text(DECLARED)
+
+    said = story.duly("next", "close-day", "-n", "1", DULY_CONFIG=str(tmp_path / "duly.toml"))
+
+    assert "in UTC" in said.out.splitlines()[0]
+    assert "is shown as" not in said.talk

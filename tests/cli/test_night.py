@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.next_steps import filled
 from tests.story import Said, Story
 
 CLOSE = ("exec", "close-day", "--period", "daily", "--zone", "Europe/Paris", "--at", "02:30")
@@ -27,10 +28,10 @@ def test_a_day_that_failed_is_seen_retried_and_complete(story: Story) -> None:
     assert close(story, OK).code == 79
     assert story.duly("check", "close-day").code == 1
     step = story.duly("status").out.splitlines()[1].rpartition("   ")[2]
-    assert step == "duly retry close-day 2026-10-24"
+    assert step == "duly retry close-day 2026-10-24 --reason '…'"
 
     story.clock.advance("10m")
-    assert story.duly(*step.split()[1:], "--reason", "the disk is bigger now").code == 0
+    assert story.duly(*filled(step, "the disk is bigger now")).code == 0
     assert story.duly("due", "close-day").code == 0
     story.clock.advance("5m")
     assert close(story, OK).code == 0
@@ -47,9 +48,9 @@ def test_an_unknown_night_is_resolved_and_never_run_twice(story: Story) -> None:
     assert close(story, DOUBT).code == 80
     assert close(story, OK).code == 80
     step = story.duly("status").out.splitlines()[1].rpartition("   ")[2]
-    assert step == "duly resolve close-day 2026-10-24"
+    assert step == "duly resolve close-day 2026-10-24 --as 'done|not-done' --evidence '…'"
 
-    assert story.duly(*step.split()[1:], "--as", "done", "--evidence", "their log: batch 4711").code == 0
+    assert story.duly(*filled(step, "their log: batch 4711")).code == 0
 
     assert close(story, OK).code == 0
     attempts = story.duly("runs", "show", "close-day", "2026-10-24", "--json").document["attempts"]
@@ -74,7 +75,7 @@ def test_a_schedule_that_differs_is_applied_and_then_works(story: Story) -> None
 def test_a_run_outside_the_schedule_is_seen_and_explained(story: Story) -> None:
     assert story.duly("exec", "repair", "--adhoc", "ticket-17", "--", *FAIL).code == 2
 
-    assert story.duly("status").out.splitlines()[1].endswith("duly retry repair:adhoc-ticket-17")
+    assert story.duly("status").out.splitlines()[1].endswith("duly retry repair:adhoc-ticket-17 --reason '…'")
     assert story.duly("runs", "--format", "keys").out == "repair:adhoc-ticket-17\n"
     told = story.duly("explain", "repair:adhoc-ticket-17").out
     assert "repair has no schedule" in told

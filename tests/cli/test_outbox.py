@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from duly.ledger.complete import Left, complete_or_raise
-from duly.ledger.deliver import Limits, record_words, take_messages
+from duly.ledger.deliver import record_words, take_messages
+from duly.ledger.parcel import Limits
 from duly.ledger.send import Letter
 from duly.schedule.spec import daily
 from duly.times import MINUTE
@@ -119,7 +120,7 @@ def test_a_person_says_what_became_of_a_message(story: Story) -> None:
 
     assert story.duly(*resolve).code == 0
     assert story.duly(*resolve).code == 64
-    assert "resolved a message: their log: batch 4711" in story.duly("explain", *RUN).out
+    assert ": done; their log: batch 4711." in story.duly("explain", *RUN).out
 
 
 @pytest.mark.parametrize(("verb", "then"), [("retry", "○ pending"), ("skip", "» skipped")])
@@ -130,6 +131,13 @@ def test_a_person_retries_or_skips_what_is_stuck(verb: str, then: str, story: St
 
     assert changed.code == 0, changed
     assert then in changed.out
+
+
+def test_one_that_waits_for_the_one_before_it_is_not_retried(story: Story) -> None:
+    said_of = story.duly("outbox", "retry", *RUN, "--message", "b", "--reason", "at once")
+
+    assert said_of.code == 64
+    assert "it waits for the one before it" in said_of.talk
 
 
 def test_a_message_that_is_not_there_is_answered_with_those_that_are(story: Story) -> None:

@@ -69,8 +69,7 @@ def test_a_plan_changes_nothing_and_ends_with_the_command_that_does(story: Story
 
     assert dumped(story) == before
     assert said.talk == (
-        "duly: nothing was changed; next: duly jobs apply report --period daily --zone America/New_York "
-        "--reason 'why it changes'\n"
+        "duly: nothing was changed; next: duly jobs apply report --period daily --zone America/New_York --reason '…'\n"
     )
 
 
@@ -204,9 +203,9 @@ def test_a_next_step_on_the_day_of_the_change_names_one_of_its_two_windows(story
 
     steps = [line for line in lines if line.startswith("duly retry")]
     assert steps == [
-        "duly retry 'report:2026-10-21[Europe/Berlin]'",
-        "duly retry 'report:2026-10-23[Europe/Berlin]'",
-        "duly retry report '2026-10-23[America/New_York]'",
+        "duly retry 'report:2026-10-21[Europe/Berlin]' --reason '…'",
+        "duly retry 'report:2026-10-23[Europe/Berlin]' --reason '…'",
+        "duly retry report '2026-10-23[America/New_York]' --reason '…'",
     ]
     for step in steps:
         assert story.duly(*shlex.split(step)[1:], "--reason", "the disk was full").code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -45,9 +46,9 @@ def test_each_trouble_has_its_line_with_the_next_thing_to_type(story: Story) -> 
     head, *lines = said.out.splitlines()
     assert head == "✗ 1 period needs you     ? 1 outcome unknown     ✓ 0 complete (24h)"
     assert lines[0].split("   ")[0] == "? invoice-push"
-    assert lines[0].endswith("duly resolve invoice-push 2026-11-19")
+    assert lines[0].endswith("duly resolve invoice-push 2026-11-19 --as 'done|not-done' --evidence '…'")
     assert "failed, exit 2" in lines[1]
-    assert lines[1].endswith("duly retry close-day 2026-11-19")
+    assert lines[1].endswith("duly retry close-day 2026-11-19 --reason '…'")
 
 
 def test_a_window_that_nobody_opened_is_missing_all_the_same(story: Story) -> None:
@@ -156,7 +157,7 @@ def test_scopes_are_lines_of_their_own(story: Story) -> None:
     story.fail("export", scope="globex")
 
     assert (
-        "✗ globex/export   2026-11-19   failed, exit 2   duly retry export 2026-11-19 --scope globex"
+        "✗ globex/export   2026-11-19   failed, exit 2   duly retry export 2026-11-19 --scope globex --reason '…'"
         in story.duly("status").out
     )
     assert "nothing needs you" in story.duly("status", "export", "--scope", "acme").out
@@ -180,6 +181,48 @@ def test_the_document_says_what_the_table_says(story: Story) -> None:
     assert (failed["state"], failed["note"], failed["due"]) == ("failed", "exit 2", "2026-11-19T23:00:00Z")
     assert (missing["state"], missing["windows"], missing["oldest"]) == ("missing", 3, "fx-rates:2026-11-20T08[UTC]")
     assert [one["key"] for one in document["waiting"]] == ["fx-rates:2026-11-20T11[UTC]"]
+
+
+def test_how_far_lines_are_complete_is_said_wherever_a_program_asks(story: Story) -> None:
+    story.job("close-day", daily("Europe/Paris"), catch_up="each")
+    story.complete("close-day")
+    story.fail("close-day", at="2026-11-20T23:30:00Z")
+    story.complete("close-day", at="2026-11-21T23:30:00Z")
+    line = {
+        "job": "close-day",
+        "scope": "",
+        "complete_through": "2026-11-19T23:00:00Z",
+        "last_completed": "2026-11-21T23:00:00Z",
+    }
+
+    assert story.duly("status", "--json").document["lines"] == [line]
+    for words in (["close-day"], ["close-day", "2026-11-19"]):
+        (checked,) = story.duly("check", *words, "--json").document["lines"]
+        assert line.items() <= checked.items()
+        assert (checked["answer"], checked["code"]) == ("complete", 0)
+    assert story.duly("jobs", "show", "close-day", "--json").document["lines"] == [line]
+    shown = story.duly("jobs", "show", "close-day").out
+    assert re.search(
+        r"^complete +through Fri 20 Nov 00:00\+01:00; completed up to Sun 22 Nov 00:00\+01:00$", shown, re.M
+    )
+
+
+def test_of_many_scopes_those_are_shown_that_are_furthest_behind(story: Story) -> None:
+    story.job("export", daily("UTC"), catch_up="each")
+    scopes = [f"tenant-{number}" for number in range(7)]
+    for scope in scopes:
+        story.complete("export", scope=scope)
+    story.clock.advance("1d")
+    for scope in scopes[:4]:
+        story.complete("export", scope=scope)
+
+    rows = [
+        line.split("through ")[1] for line in story.duly("jobs", "show", "export").out.splitlines() if "through" in line
+    ]
+
+    assert rows[:3] == [f"Fri 20 Nov 00:00Z ({scope})" for scope in scopes[4:]]
+    assert len(rows) == 5
+    assert "2 more are no further behind\n" in story.duly("jobs", "show", "export").out
 
 
 def test_other_formats_print_a_record_a_line(story: Story) -> None:
@@ -233,6 +276,66 @@ def test_a_ledger_that_may_only_be_read_can_be_seen_and_not_changed(story: Story
     assert "running for 0s" in seen.out
     assert refused.code == 77
     assert f"try: ls -ld {story.path}" in refused.talk
+
+
+def test_a_hundred_failures_of_a_job_are_one_line_and_all_of_them_where_that_is_asked(story: Story) -> None:
+    story.job("fx-rates", hourly("UTC"), catch_up="each")
+    for hour in range(6):
+        story.fail("fx-rates", at=f"2026-11-20T{8 + hour:02}:00:00Z")
+    story.job("close-day", daily("UTC"))
+    story.fail("close-day")
+
+    head, day, hours, *_ = story.duly("status").out.splitlines()
+
+    assert head.startswith("✗ 7 periods need you")
+    assert day.endswith("duly retry close-day 2026-11-19 --reason '…'")
+    assert hours == ("✗ fx-rates    2026-11-20T07 to 2026-11-20T12   6 failed: exit 2   duly status fx-rates --all")
+    every = story.duly("status", "fx-rates", "--all").out.splitlines()
+    assert len([line for line in every if line.startswith("✗ fx-rates")]) == 6
+    assert len(story.duly("status", "--json").document["needs"]) == 7
+
+
+def test_what_holds_a_line_back_is_said_with_how_far_it_is_complete(story: Story) -> None:
+    story.job("close-day", daily("Europe/Paris"), catch_up="each")
+    story.job("well", daily("UTC"))
+    story.complete("close-day")
+    story.complete("well")
+    story.fail("close-day", at="2026-11-20T23:30:00Z")
+    story.complete("close-day", at="2026-11-21T23:30:00Z")
+    story.complete("well")
+
+    *_, last = story.duly("status", "--time", "utc").out.splitlines()
+
+    assert last == "close-day   complete through Thu 19 Nov 23:00Z; completed up to Sat 21 Nov 23:00Z"
+    assert (
+        story.duly("status", "well", "--time", "utc").out.splitlines()[-1]
+        == "well   complete through Sat 21 Nov 00:00Z"
+    )
+
+
+def test_nights_on_which_clocks_are_moved_are_marked_in_the_grid(tmp_path: Path) -> None:
+    story = Story(tmp_path, at="2026-10-24T03:00:00Z")
+    story.job("backup", cron("30 2 * * *", zone="Europe/Berlin"), catch_up="each")
+    story.job("export", daily("Europe/Berlin"), catch_up="each")
+    for day in range(24, 28):
+        for job in ("backup", "export"):
+            story.complete(job, at=f"2026-10-{day}T03:00:00Z")
+
+    said = story.duly("status", "--grid")
+
+    assert said.out.splitlines() == [
+        "backup   ✓✓✓✓   2026-10-24T02:30:00 to 2026-10-27T02:30:00",
+        "          ^^",
+        "export   ✓✓✓✓   2026-10-23 to 2026-10-26",
+        "           ^",
+        "✓ complete",
+        "^ 2026-10-25T02:30:00: 02:30 happens twice that day; the first counts",
+        "^ 2026-10-26T02:30:00: clocks go back by 1h",
+        "^ 2026-10-25: clocks go back by 1h",
+    ]
+    document = story.duly("status", "export", "--grid", "--json").document
+    assert [cell["clocks"] for cell in document["periods"]] == ["", "", "clocks go back by 1h", ""]
+    assert document["lines"][0]["complete_through"] == "2026-10-26T23:00:00Z"
 
 
 # -- how things are printed ---------------------------------------------------------------------------------------------

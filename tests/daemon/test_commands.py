@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -44,6 +45,33 @@ def told(stage: Stage) -> list[str]:
 
 def outcomes(stage: Stage) -> list[tuple[int, str]]:
     return stage.book.rows("select number, outcome from duly_attempt order by nominal, number")
+
+
+def test_its_log_has_a_line_that_a_machine_can_read_for_each_attempt_and_for_all_else(stage: Stage) -> None:
+    stage.configuration(job("test {date} = 2026-10-05"))
+    stage.module("""
+@ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, retries=0)
+def credit(run):
+    raise KeyError("hunter2")
+""")
+    daemon = stage.daemon("--log-format", "json")
+    until(lambda: daemon.log.count('"event": "attempt"') == 2, "the first attempts are told of")
+    stage.clock.set("2026-10-07T00:00:00Z")
+    until(lambda: daemon.log.count('"event": "attempt"') == 4, "all attempts are told of")
+    assert daemon.stop() == 0
+
+    lines = [json.loads(line) for line in daemon.log.splitlines()]
+    attempts = [line for line in lines if line["event"] == "attempt" and line["job"] == "export"]
+    assert [(line["run"], line["outcome"], line["exit_code"], line["level"]) for line in attempts] == [
+        ("export:2026-10-05[UTC]", "completed", 0, "info"),
+        ("export:2026-10-06[UTC]", "failed", 1, "warning"),
+    ]
+    assert {line["trigger"] for line in attempts} == {"daemon"}
+    functions = [line for line in lines if line["event"] == "attempt" and line["job"] == "credit"]
+    assert [(line["outcome"], line["cause"]) for line in functions] == [("failed", "KeyError")] * 2
+    assert "hunter2" not in daemon.log
+    notes = [line["message"] for line in lines if line["event"] == "note"]
+    assert any("jobs on" in note for note in notes)
 
 
 def test_a_command_is_told_of_its_run_and_completes_it_by_ending_well(stage: Stage) -> None:
@@ -215,3 +243,74 @@ def test_a_command_that_does_not_heed_the_word_to_end_is_killed_after_ten_second
     assert daemon.ended() == 0
     assert not is_alive(child)
     assert "unknown: signal 9" in daemon.log
+
+
+# -- what became of it --------------------------------------------------------------------------------------------------
+
+
+def test_a_daemon_asks_the_probe_what_became_of_a_command(stage: Stage) -> None:
+    probe = "probe = ['sh', '-c', 'echo $0 >> asked; echo did not', '{date}']"
+    stage.configuration(job("echo $DULY_ATTEMPT >> told; [ $DULY_ATTEMPT = 2 ] || exit 80", probe))
+    daemon = stage.daemon("--poll", "200ms", modules=())
+    until(lambda: [state for _, state in stage.book.runs()] == ["unknown"], "nobody knows what became of it")
+    asked = stage.folder / "asked"
+
+    stage.clock.advance("1m")
+    until(lambda: stage.book.rows("select denials from duly_probe") == [(1,)], "it is denied once")
+    assert told(stage) == ["1"]
+    stage.clock.advance("1m")
+
+    until(lambda: [state for _, state in stage.book.runs()] == ["completed"], "it is done the second time")
+    assert (told(stage), asked.read_text()) == (["1", "2"], "2026-10-05\n2026-10-05\n")
+    assert "its probe says that it did not happen" in daemon.log
+    assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_daemon_asks_functions_too(stage: Stage, is_async: bool) -> None:
+    write, word = (stage.aio_module, "async ") if is_async else (stage.module, "")
+    write(f"""
+{word}def probe(doubt):
+    if doubt.attempt == 1:
+        return duly.Happened("charge 4711")
+
+@ledger.job("export", duly.daily("UTC"), catch_up=duly.EACH, effect="external", probe=probe)
+{word}def export(run):
+    raise AssertionError("nobody works it")
+""")
+    stage.book.job(contract="external", retries=None)
+    claim = stage.book.take()
+    stage.book.doubt(claim)
+    stage.clock.advance("1m")
+
+    daemon = stage.daemon("--poll", "200ms", modules=("tasks:ledger" if is_async else "jobs:ledger",))
+
+    until(lambda: stage.book.state(claim.run) == "completed", "its probe is believed")
+    assert daemon.stop() == 0
+    assert stage.effects() == []
+
+
+def test_a_function_that_does_not_answer_holds_neither_the_others_nor_the_end_up(stage: Stage) -> None:
+    stage.module("""
+import threading
+
+settings = {"catch_up": duly.EACH, "effect": "external"}
+
+@ledger.job("hangs", duly.daily("UTC"), probe=lambda doubt: threading.Event().wait(), **settings)
+def hangs(run): ...
+
+@ledger.job("export", duly.daily("UTC"), probe=lambda doubt: duly.Happened("charge 4711"), **settings)
+def export(run): ...
+""")
+    claims = []
+    for name in ("hangs", "export"):
+        stage.book.job(name, contract="external", retries=None)
+        claims.append(stage.book.take(job=name))
+        stage.book.doubt(claims[-1])
+    stage.clock.advance("1m")
+    daemon = stage.daemon("--poll", "200ms")
+
+    until(lambda: stage.book.state(claims[1].run) == "completed", "the other one is asked")
+    until(lambda: stage.book.rows("select 1 from duly_probe"), "the first one is being asked")
+
+    assert daemon.stop() == 0

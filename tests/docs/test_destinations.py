@@ -18,6 +18,7 @@ from tests.docs.test_readme import ROOT, blocks
 from tests.outbox.destinations.table import MESSAGE, Row, printed
 from tests.outbox.destinations.test_amqp import AMQP_ROWS
 from tests.outbox.destinations.test_command import COMMAND_ROWS
+from tests.outbox.destinations.test_healthchecks import HEALTHCHECKS_ROWS
 from tests.outbox.destinations.test_http import HTTP_ROWS
 from tests.outbox.destinations.test_inbox import POSTGRES_ROWS, SQLITE_ROWS
 from tests.outbox.destinations.test_nats import NATS_ROWS
@@ -32,6 +33,7 @@ TABLES = {
     "SQLite": SQLITE_ROWS,
     "PostgreSQL": POSTGRES_ROWS,
     "Command": COMMAND_ROWS,
+    "Healthchecks": HEALTHCHECKS_ROWS,
     "AMQP": AMQP_ROWS,
     "NATS JetStream": NATS_ROWS,
     "Redis streams": REDIS_ROWS,

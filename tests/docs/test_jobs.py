@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_the_commands_run_as_the_page_has_them(tmp_path: Path) -> None:
     )
 
     assert said.returncode == 0, said.stderr
-    assert "not complete: 1\n" in said.stdout
+    assert re.search(r"^not complete: [13]$", said.stdout, re.MULTILINE)  # 3, as long as its grace is not over
     assert "refused: 78\n" in said.stdout
     assert "invoice   daily in UTC   retired " in said.stdout
     assert "Declare it as invoice" in said.stderr

@@ -27,6 +27,18 @@ def here(folder: Path) -> dict[str, str]:
     }
 
 
+def run_the_page(page: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The commands of a page, in their order, on a ledger of their own: the first that fails ends them."""
+    return subprocess.run(
+        ["sh", "-e", "-c", "\n".join(blocks(page, "sh"))],
+        cwd=folder,
+        env={**here(folder), "DULY_LEDGER": f"sqlite:///{folder}/jobs.db"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_the_program_delivers_what_it_sends(tmp_path: Path) -> None:
     (program,) = blocks(PAGE, "python")
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import duly
 from duly.testing.clock import HandClock
+from tests.next_steps import assert_runnable
 from tests.story import Said
 
 SOURCE = str(Path(duly.__file__).parent.parent)  # that which is tested: a mutant, where one was planted
@@ -39,9 +40,13 @@ def environment(**more: str) -> dict[str, str]:
 def until(holds: Callable[[], object], what: str, *, seconds: float = PATIENCE) -> None:
     """Look again and again until something is true. Only for what cannot tell us itself."""
     deadline = time.monotonic() + seconds
+    pause = (
+        0.002  # between two looks, not a wait for something to happen; who looks all the time takes it the processor
+    )
     while not holds():
         assert time.monotonic() < deadline, f"it never came true: {what}"
-        time.sleep(0.002)  # between two looks, not a wait for something to happen
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.025)
 
 
 def is_alive(pid: int) -> bool:
@@ -139,6 +144,7 @@ class Running:
             out, talk = self.process.communicate(timeout=60)
             self._said = Said(self.process.returncode, out or "", talk or "")
             assert "Traceback" not in self._said.talk, self._said.talk
+            assert_runnable(self._said.out, self._said.talk)
         return self._said
 
     def is_over(self) -> bool:
@@ -211,9 +217,13 @@ class Stage:
 
     def duly(self, *words: str, **environ: str) -> Said:
         """Run another command of duly."""
+        return self.call(*words, **environ).ended()
+
+    def call(self, *words: str, **environ: str) -> Running:
+        """Start another command of duly, and let it go on."""
         running = Running(words, environment(DULY_LEDGER=self.path, **environ))
         self._running.append(running)
-        return running.ended()
+        return running
 
     def step_until_over(self, running: Running, *, by: str | int = "1s") -> Said:
         """Move the clock on, step by step, until the process has ended."""

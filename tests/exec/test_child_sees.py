@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 import uuid
 
 import pytest
 
-from tests.exec.stage import DAILY, Stage
+from tests.exec.stage import DAILY, SOURCE, Stage
 
 TELLS = ["sh", "-c", "env | grep -E '^(DULY_|TRACEPARENT)' | sort"]
 
@@ -196,3 +198,31 @@ def test_arguments_that_are_no_text_pass_through(stage: Stage) -> None:
     command = [sys.executable, "-c", "import os, sys; print(os.fsencode(sys.argv[1]).hex())", "\udcff\udcfe"]
 
     assert stage.exec("close", *DAILY, command=command).out == "fffe\n"
+
+
+def test_the_locale_that_python_gives_itself_is_not_the_commands(stage: Stage) -> None:
+    command = ["sh", "-c", f"env > '{stage.file('seen')}'"]
+
+    for given, seen in (({}, False), ({"LC_CTYPE": "C.UTF-8"}, True)):
+        bare = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "DULY_LEDGER": stage.path, **given}
+        words = [sys.executable, "-m", "duly", "exec", "close", "--adhoc", "-q", "--", *command]
+        assert subprocess.run(words, env=bare, capture_output=True, check=False).returncode == 0
+
+        assert ("LC_CTYPE=C.UTF-8" in stage.file("seen").read_text().splitlines()) is seen
+
+
+@pytest.mark.parametrize("word", ["./plain", "plain"])
+def test_a_script_without_a_first_line_for_the_kernel_is_a_shells(stage: Stage, word: str) -> None:
+    script = stage.file("plain")
+    script.write_text(f"echo \"$1 $DULY_DATE\" > '{stage.file('seen')}'\n")
+    script.chmod(0o755)
+    running = stage.start(
+        "close",
+        *DAILY,
+        command=[word, "{date}"],
+        environ={"PATH": f"{stage.folder}:{os.environ['PATH']}"},
+        cwd=stage.folder,
+    )
+
+    assert running.ended().code == 0
+    assert stage.file("seen").read_text() == "2026-11-28 2026-11-28\n"

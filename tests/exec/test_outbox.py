@@ -110,7 +110,7 @@ def test_messages_of_a_command_that_timed_out_are_discarded(stage: Stage, config
     gate.arrived()
 
     assert stage.step_until_over(running).code == 80
-    assert ("messages_discarded", "1 messages of attempt 1: timed out after 10s") in stage.events()
+    assert ("messages_discarded", "1 message of attempt 1: timed out after 10s") in stage.events()
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_command_that_completes_its_run_itself_cannot_add_to_it(stage: Stage, 
 
     assert (said.code, stage.state()) == (78, "completed")
     assert messages(stage) == []
-    assert ("messages_discarded", "1 messages of attempt 1: completed without them") in stage.events()
+    assert ("messages_discarded", "1 message of attempt 1: completed without them") in stage.events()
 
 
 def test_without_messages_nothing_of_the_outbox_is_even_imported(stage: Stage, configured: dict[str, str]) -> None:

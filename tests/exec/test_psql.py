@@ -59,9 +59,10 @@ class Shop(Stage):
 
 @pytest.fixture
 def shop(server: Server, tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path, server.new_database())
-    yield shop
-    shop.close()
+    with server.ledger() as url:
+        shop = Shop(tmp_path, url)
+        yield shop
+        shop.close()
 
 
 def test_the_effect_is_committed_and_the_run_is_complete(shop: Shop) -> None:

@@ -142,7 +142,9 @@ def test_a_signal_to_end_that_comes_before_the_command_was_started_gives_the_cla
 
 
 def waits_for_signals(pid: int) -> bool:
-    """Whether a process has TERM blocked and is asleep (proc(5))."""
+    """Whether a process is asleep with TERM held: blocked, or waited for, when the kernel shows it unblocked (proc(5))."""
+    if "sigtimedwait" in Path(f"/proc/{pid}/wchan").read_text():
+        return True
     return signal.SIGTERM in masked(pid, "SigBlk") and "S (sleeping)" in Path(f"/proc/{pid}/status").read_text()
 
 

@@ -68,6 +68,20 @@ def test_a_run_imports_nothing_heavy(stage: Stage) -> None:
     assert found & HEAVY == set()
 
 
+def test_that_nobody_need_look_for_alerts_is_known_by_one_row(stage: Stage) -> None:
+    """A look is `status`, a relay and JSON: what a poke spares in all minutes but one."""
+    stage.file("jobs.toml").write_text('[alerts]\nevery = "1m"\n')
+    known = {"DULY_CONFIG": str(stage.file("jobs.toml"))}
+    stage.exec("close", *DAILY, environ=known)
+    assert stage.rows("select recorded from duly_look") == [(1,)]
+
+    found = imported(stage, "exec", "close", *DAILY, "--", "true", **known)
+
+    assert "duly.ledger.looks" in found
+    assert not {name for name in found if "alerts" in name or name.startswith(("duly.evidence", "duly.outbox"))}
+    assert "json" not in found
+
+
 def test_a_run_knows_nothing_of_backfills(stage: Stage) -> None:
     """Their claim is a page of its own; a run that one owes looks it up."""
     stage.exec("close", *DAILY)

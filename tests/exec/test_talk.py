@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 import pytest
 
 from tests.exec.stage import DAILY, Stage, outcome_of
+from tests.next_steps import filled
 
 NOISY = "echo to out; echo to err >&2"
 
@@ -31,7 +33,10 @@ def test_verbose_says_which_run_and_how_it_ended(stage: Stage) -> None:
 def test_a_failure_is_said_with_one_next_step(stage: Stage) -> None:
     said = stage.exec("close", *DAILY, command=["sh", "-c", "exit 3"])
 
-    assert said.talk.splitlines() == ["duly: close 2026-11-28: failed (exit 3)", "  try: duly retry close 2026-11-28"]
+    assert said.talk.splitlines() == [
+        "duly: close 2026-11-28: failed (exit 3)",
+        "  try: duly retry close 2026-11-28 --reason '…'",
+    ]
 
 
 def test_an_unknown_outcome_is_said_with_one_next_step(stage: Stage) -> None:
@@ -39,7 +44,7 @@ def test_an_unknown_outcome_is_said_with_one_next_step(stage: Stage) -> None:
 
     assert said.talk.splitlines() == [
         "duly: close 2026-11-28: outcome unknown (exit 80)",
-        "  try: duly resolve close 2026-11-28",
+        "  try: duly resolve close 2026-11-28 --as 'done|not-done' --evidence '…'",
     ]
 
 
@@ -48,10 +53,12 @@ def test_the_next_step_can_be_typed_and_tells_more(stage: Stage, ending: str) ->
     said = stage.exec("close", *DAILY, command=["sh", "-c", ending])
     _, step = said.talk.splitlines()[-1].split("try: duly ")
 
-    answer = stage.duly(*step.split())
+    unfilled = stage.duly(*shlex.split(step.replace("done|not-done", "done")))
+    answer = stage.duly(*filled(f"duly {step}", "the provider says so"))
 
-    assert answer.code == 64  # it asks for the reason, or the evidence
-    assert "--reason" in answer.talk or "--evidence" in answer.talk
+    assert unfilled.code == 64  # the reason, or the evidence, is a person's
+    assert f"try: duly {step}".replace("'done|not-done'", "done") in unfilled.talk
+    assert answer.code == 0
 
 
 def test_a_code_that_was_not_the_commands_is_explained(stage: Stage) -> None:

@@ -52,6 +52,7 @@ BAD_FLAGS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "blank window": (("--window", ""), USAGE, ("--window", "blank")),
     "bad duration": (("--timeout", "5 parsecs"), USAGE, ("--timeout", "5 parsecs")),
     "no duration": (("--grace", "soon"), USAGE, ("--grace", "soon")),
+    "no retention": (("--retain", "soon"), USAGE, ("--retain", "soon")),
     "negative duration": (("--timeout", "-5m"), USAGE, ("--timeout",)),
     "zero duration": (("--timeout", "0s"), USAGE, ("--timeout",)),
     "bad settle": (("--settle", "x"), USAGE, ("--settle",)),
@@ -215,7 +216,7 @@ def test_a_help_that_is_the_commands_own_is_left_to_it(tmp_path: Path) -> None:
 
 def test_every_flag_is_in_the_help(tmp_path: Path) -> None:
     from duly.cli.exec_flags import OPTIONS
-    from duly.work.schedule_flags import FLAGS
+    from duly.schedule.written import FLAGS
 
     out = typed(tmp_path, "--help").out
 

@@ -45,11 +45,10 @@ def standing_cluster(new_cluster: Cluster) -> Iterator[Cluster]:
 @pytest.fixture
 def on_postgres(standing_cluster: Cluster) -> Iterator[Account]:
     """An account with nothing on it, its ledger beside it in PostgreSQL."""
-    url = standing_cluster.databases.new_database()
-    account = Account(PostgresBook(url))
-    yield account
-    account.close()
-    standing_cluster.databases.drop(url)
+    with standing_cluster.databases.ledger() as url:
+        account = Account(PostgresBook(url))
+        yield account
+        account.close()
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ def job_of(ledger):
     def count(run):
         run.tx.execute("insert into counted (day) values (%s)", (run.label,))
         run.tx.execute("update counter set n = n + 1")
+        run.tx.execute("select pg_sleep(0.02)")  # an effect that takes a while: a crash finds somebody at it
 
     return count
 
@@ -124,7 +125,8 @@ def test_a_server_that_crashes_twice_under_four_workers_leaves_each_window_done_
     outcomes = Counter(outcome for (outcome,) in counting.rows("select outcome from duly_attempt_readable"))
     assert outcomes["completed"] == len(WINDOWS), outcomes
     assert set(outcomes) <= {"completed", "failed", "lost"}, outcomes
-    assert all(report["failed"] for report in reports), "not everybody noticed a crash: nothing was tested"
+    # Not everybody: a worker that was between two statements at both crashes has noticed nothing, and did nothing wrong.
+    assert any(report["failed"] for report in reports), "nobody noticed a crash: nothing was tested"
 
 
 # -- a claim that was not flushed ---------------------------------------------------------------------------------------

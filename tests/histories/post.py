@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from duly.ledger.complete import Left, complete_or_raise
-from duly.ledger.deliver import Limits, Parcel, record_words, take_messages
+from duly.ledger.deliver import record_words, take_messages
 from duly.ledger.messages import resolve_message, retry_message, skip_message
+from duly.ledger.parcel import Limits, Parcel
 from duly.ledger.records import Claim, RunId
 from duly.ledger.send import Letter, send_in
 from duly.schedule.keys import parse_key
@@ -19,7 +20,7 @@ from tests.outbox import post as said
 from tests.outbox.post import FOREVER, HOUR, PROBE_AFTER, Post
 
 if TYPE_CHECKING:
-    from duly.ledger.deliver import Word
+    from duly.ledger.parcel import Word
 
 Given = tuple[RunId, Parcel | None]
 

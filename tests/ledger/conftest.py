@@ -18,6 +18,5 @@ def book(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Book]:
         yield Book(tmp_path / "jobs.db")
         return
     server: Server = request.getfixturevalue("server")
-    url = server.new_database()
-    yield PostgresBook(url)
-    server.drop(url)
+    with server.ledger() as url:
+        yield PostgresBook(url)

@@ -12,7 +12,8 @@ import pytest
 
 from duly.errors import BelowHorizon, Misuse, NotAllowed, RunPaused, RunSkipped, UnknownBackfill
 from duly.evidence.backfill import progress
-from duly.evidence.explain import explain, sentences
+from duly.evidence.explain import explain
+from duly.evidence.explain_words import sentences
 from duly.evidence.status import status
 from duly.evidence.verdict import window_of
 from duly.ledger import backfill_states as backfills

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from duly.errors import BelowHorizon, NotAllowed
+from duly.errors import BelowHorizon, NotAllowed, RunSkipped
 from duly.evidence.verdict import window_of
 from duly.ledger.address import by_window
 from duly.ledger.ask import one
 from duly.ledger.forget import Forgettable, forget_batch, forgettable, raise_horizon
 from duly.ledger.records import AlreadyCompleted, Claim, Series
 from duly.ledger.register import FIND_SERIES, find
-from duly.records import replace
 from duly.schedule.spec import cron, daily
 from duly.times import DAY
 from tests.books import Book
@@ -42,10 +41,15 @@ def forget(book: Book, *, retain: int = 2 * DAY) -> int:
 
 
 def carry_out(book: Book, what: Forgettable) -> int:
-    horizon = book.write(raise_horizon(what, by="ops@example", reason="two days are enough"))
+    book.write(raise_horizon(what, by="ops@example", reason="two days are enough"))
+    return sweep(book, what.series, settled_by=what.settled_by)
+
+
+def sweep(book: Book, series: Series, *, settled_by: int, many: int = 2) -> int:
+    """Delete what lies below the horizon, so many runs in a transaction; how many went."""
     gone = 0
-    while batch := book.write(forget_batch(replace(what.series, horizon=horizon), 2)):
-        gone += batch
+    while not (batch := book.write(forget_batch(series, many, settled_by=settled_by))).is_last:
+        gone += batch.gone.runs
     return gone
 
 
@@ -81,6 +85,18 @@ def test_a_late_retry_of_what_was_forgotten_is_refused(book: Book) -> None:
         book.skip("2026-10-06")
     with pytest.raises(NotAllowed):
         book.unskip("2026-10-06")
+
+
+def test_what_a_person_says_of_what_was_forgotten_is_refused_as_that(book: Book) -> None:
+    book.job(schedule=daily("UTC"))
+    book.work_all()
+    days_later(book, 5)
+    _, run, _ = book.find("2026-10-06")
+    forget(book)
+
+    for word in (book.retry, book.reopen, lambda run: book.resolve(run, done=True)):
+        with pytest.raises(BelowHorizon):
+            word(run)
 
 
 @pytest.mark.parametrize("state", ["failed", "unknown", "running", "open"])
@@ -145,6 +161,23 @@ def test_a_skipped_range_is_settled_too(book: Book) -> None:
     assert isinstance(book.ask("2026-10-10"), BelowHorizon)
 
 
+def test_windows_that_were_dropped_a_moment_ago_are_kept_for_as_long_as_any(book: Book) -> None:
+    """Why nobody worked them is to be found for as long as anything, however old they are."""
+    book.job(schedule=daily("UTC"), catch_up="latest")
+    book.work_all()
+    book.clock.advance(10 * DAY)
+    book.work_all()
+    days_later(book, 1)
+
+    assert forget(book) == 1
+    assert book.ranges() == [("2026-10-06", "2026-10-15")]
+    assert isinstance(book.ask("2026-10-10"), RunSkipped)
+    days_later(book, 2)
+    forget(book)
+
+    assert book.ranges() == []
+
+
 def test_the_night_on_which_an_hour_comes_twice_is_forgotten_in_one_piece(book: Book) -> None:
     """At 02:40 the second time, 02:15 and 02:30 of both passes are settled; of the second 02:45 is still to come."""
     book.clock.set("2026-10-24T22:20:00Z")
@@ -191,11 +224,30 @@ def test_what_came_meanwhile_holds_the_horizon_back(book: Book) -> None:
     what = found(book)
     assert what is not None
 
-    book.reopen(book.find("2026-10-07")[1])
+    reopened = book.reopen(book.find("2026-10-07")[1])
     carry_out(book, what)
 
+    assert book.rows("select horizon from duly_series") == [(reopened.nominal,)]
     assert isinstance(book.ask("2026-10-06"), BelowHorizon)
     assert isinstance(book.ask("2026-10-07"), Claim)
+
+
+def test_what_was_settled_meanwhile_is_kept_for_as_long_as_any(book: Book) -> None:
+    """Between the look and the lock somebody completes a window of long ago, which nobody had named before."""
+    book.job(schedule=daily("UTC"))
+    book.work_all()
+    days_later(book, 5)
+    what = found(book)
+    assert what is not None
+
+    assert book.once("export:2026-01-01[UTC]")
+    assert carry_out(book, what) == 4
+    assert isinstance(book.ask("2026-01-01"), AlreadyCompleted)
+    assert isinstance(book.ask("2026-01-02"), BelowHorizon)
+
+    days_later(book, 3)
+    assert sweep(book, what.series, settled_by=book.clock.now() - 2 * DAY) == 1
+    assert isinstance(book.ask("2026-01-01"), BelowHorizon)
 
 
 def test_claims_and_forgetting_at_once_never_work_a_run_below_the_horizon(book: Book) -> None:

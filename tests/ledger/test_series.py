@@ -13,7 +13,8 @@ import pytest
 
 from duly.errors import BelowHorizon, NotAllowed, OutcomeUnknown, WindowInvalid
 from duly.evidence.check import newest_due
-from duly.evidence.explain import explain, sentences
+from duly.evidence.explain import explain
+from duly.evidence.explain_words import sentences
 from duly.evidence.grid import grid
 from duly.evidence.plan import plan
 from duly.evidence.status import status

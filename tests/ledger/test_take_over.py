@@ -438,3 +438,18 @@ def test_a_released_run_is_open_again_and_nothing_counts_against_it(book: Book) 
     again = book.take()
     assert (again.number, again.failures) == (2, 0)
     assert book.attempts(claim.run) == [(1, "released")]
+
+
+def test_an_attempt_whose_line_went_on_is_not_told_to_stop(book: Book) -> None:
+    """Nobody has taken its run: it is in doubt, and the attempt the best witness."""
+    book.job(contract="external")
+    claim = book.take("2026-10-04")
+    book.lapse()
+    assert isinstance(book.ask("2026-10-05"), Claim)
+    assert book.state(claim.run) == "unknown"
+
+    assert book.beat(claim) == "held"
+
+    assert book.state(claim.run) == "unknown"
+    book.complete(claim)
+    assert book.state(claim.run) == "completed"

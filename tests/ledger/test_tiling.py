@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from duly.errors import Misuse, NotAllowed, Refused
-from duly.evidence.explain import explain, sentences
+from duly.evidence.explain import explain
+from duly.evidence.explain_words import sentences
 from duly.evidence.grid import grid
 from duly.evidence.plan import plan
 from duly.evidence.status import status
@@ -284,15 +285,14 @@ async def _explained(key: str) -> list[str]:
 
 
 @contextmanager
-def _shelf(database: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[Book]:
+def shelf(database: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[Book]:
     """One ledger for all histories: each has a job of its own."""
     if database == "sqlite":
         yield Book(folder / "jobs.db")
         return
     server: Server = request.getfixturevalue("server")
-    url = server.new_database()
-    yield PostgresBook(url)
-    server.drop(url)
+    with server.ledger() as url:
+        yield PostgresBook(url)
 
 
 def tell(book: Book, history: tuple[int, int, str, list[Step]]) -> None:
@@ -313,7 +313,7 @@ def tell(book: Book, history: tuple[int, int, str, list[Step]]) -> None:
 def test_windows_tile_time_whatever_is_edited_and_worked(
     database: str, many: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    with _shelf(database, request, tmp_path) as book:
+    with shelf(database, request, tmp_path) as book:
 
         @example(NEVER_IN_FORCE)
         @example(SKIPPED_AHEAD)

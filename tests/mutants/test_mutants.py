@@ -3,8 +3,8 @@
 Each fault is one that somebody made elsewhere, or that a reader might think harmless. `find` and `plant` are texts of the
 file; where `find` is not there exactly as often as it is planted, the mutant is out of date and says so.
 
-All of them take as long as all other tests together. So a run plants a fifth, another each day; `make mutants` plants all, and
-`DULY_MUTANTS=all` says the same. That each can be planted is looked at in every run.
+All of them take longer than all other tests together. So a run plants a share of them (tests/shares.py); `make mutants` plants
+all. That each can be planted is looked at in every run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from tests.servers import Server
 pytestmark = pytest.mark.mutants
 
 ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium")
 SOURCE = Path(duly.__file__).parent
 
 
@@ -82,6 +82,120 @@ def history(race: str) -> str:
 
 
 MUTANTS = (
+    Mutant(
+        "the cause of a failure holds the message of an exception",
+        (
+            Fault(
+                "work/job.py", "ending_of(job, claim, type(error).__qualname__, ", "ending_of(job, claim, str(error), "
+            ),
+        ),
+        ("tests/secrets/test_nothing_leaks.py::test_no_secret_is_written_with_a_ledger_in_a_file",),
+    ),
+    Mutant(
+        "the ledger keeps a payload",
+        (
+            Fault(
+                "work/payload.py",
+                "{sha256(canonical(payload, 'payload').encode('utf-8', 'surrogatepass')).hexdigest()}",
+                "{canonical(payload, 'payload')}",
+            ),
+        ),
+        ("tests/secrets/test_nothing_leaks.py::test_no_secret_is_written_with_a_ledger_in_a_file",),
+    ),
+    Mutant(
+        "a ledger is named with its password",
+        (
+            Fault(
+                "redaction.py",
+                "    if not slashes:\n        return _without_words(url)",
+                "    if True:\n        return url",
+            ),
+        ),
+        ("tests/secrets/test_nothing_leaks.py::test_no_secret_is_written_with_a_ledger_in_a_file",),
+    ),
+    Mutant(
+        "the outcome file and the ledger have the command that cannot be executed",
+        (Fault("work/child.py", 'not any(sign.isspace() or sign in "=@" for sign in command)', "True"),),
+        ("tests/secrets/test_nothing_leaks.py::test_no_secret_is_written_with_a_ledger_in_a_file",),
+    ),
+    Mutant(
+        "kept output is not redacted",
+        (Fault("work/kept.py", "redaction.of(text, start=start)", "text[start:]"),),
+        ("tests/exec/test_keep_output.py::test_the_streams_are_shown_as_before_and_kept_apart_without_secrets",),
+    ),
+    Mutant(
+        "kept output is cut before it is redacted",
+        (Fault("work/kept.py", "redaction.of(text, start=start)", "redaction.of(text[start:])"),),
+        ("tests/exec/test_keep_output.py::test_a_secret_across_a_cut_is_hidden",),
+    ),
+    Mutant(
+        "what is kept grows with what comes",
+        (
+            Fault("work/kept.py", "while self._held - len(self._pieces[0]) >= self._most:", "while False:"),
+            Fault("work/kept.py", "if len(self._pieces) > 64:", "if False:"),
+        ),
+        ("tests/exec/test_keep_output.py::test_no_more_than_its_share_is_ever_held",),
+    ),
+    Mutant(
+        "exec waits for whoever holds the pipe",
+        (Fault("work/kept.py", "PATIENCE_SECONDS = 0.5", "PATIENCE_SECONDS = 500.0"),),
+        ("tests/exec/test_keep_output.py::test_what_outlives_the_command_holds_nobody_up",),
+    ),
+    Mutant(
+        "the message of an exception is kept",
+        (
+            Fault(
+                "work/exception.py",
+                'return kind + (f" {state}" if state else "") + place',
+                'return kind + (f" {state}" if state else "") + place + str(error)',
+            ),
+        ),
+        ("tests/secrets/test_redaction.py::test_of_an_exception_type_and_place_are_kept_and_no_word_of_its_message",),
+    ),
+    Mutant(
+        "PostgreSQL's DETAIL is kept",
+        (Fault("redaction.py", "DETAIL|HINT", "HINT"),),
+        ("tests/secrets/test_redaction.py::test_of_a_message_no_detail_is_kept",),
+    ),
+    Mutant(
+        "a traceback shows a database's message",
+        (
+            Fault(
+                "redaction.py", "said = state_of(error) or in_few_words(str(error))", "said = in_few_words(str(error))"
+            ),
+        ),
+        ("tests/secrets/test_redaction.py::test_a_traceback_shows_no_secret_and_of_a_database_no_message",),
+    ),
+    Mutant(
+        "a step to type shows the command as it was typed",
+        (Fault("work/schedule_flags.py", "*command.words(words[place:])", "*words[place:]"),),
+        ("tests/secrets/test_redaction.py::test_a_command_line_is_shown_without_its_secrets",),
+    ),
+    Mutant(
+        "a step to type shows the ledger's password",
+        (Fault("work/schedule_flags.py", "*ours.words(words[:place])", "*words[:place]"),),
+        ("tests/secrets/test_redaction.py::test_a_command_line_is_shown_without_its_secrets",),
+    ),
+    Mutant(
+        "a command in one word is named whole",
+        (Fault("work/child.py", 'not any(sign.isspace() or sign in "=@" for sign in command)', "True"),),
+        ("tests/secrets/test_redaction.py::test_a_command_line_in_one_word_is_not_named",),
+    ),
+    Mutant(
+        "what is percent-encoded is not hidden",
+        (Fault("redaction.py", '    yield from (quote(secret, safe=""), quote(secret), quote_plus(secret))\n', ""),),
+        ("tests/secrets/test_redaction.py::test_what_is_declared_is_hidden_in_the_forms_that_programs_write_it_in",),
+    ),
+    Mutant(
+        "what is in base64 is hidden at one place of three",
+        (Fault("redaction.py", "for before in range(3):", "for before in range(1):"),),
+        ("tests/secrets/test_redaction.py::test_what_is_declared_is_hidden_in_the_forms_that_programs_write_it_in",),
+    ),
+    Mutant(
+        "a secret that was begun is left at the end",
+        (Fault("redaction.py", "range(min(len(needle) - 1, len(text)), SHORTEST - 1, -1)", "range(0)"),),
+        ("tests/exec/test_keep_output.py::test_a_secret_that_came_in_pieces_or_only_begun_is_hidden",),
+    ),
     Mutant(
         "a row count decides whether a commit may happen",
         (
@@ -507,7 +621,7 @@ MUTANTS = (
     ),
     Mutant(
         "a backfill does not hold the horizon",
-        (Fault("ledger/forget.py", "in (beyond, kept, asked_for) if", "in (beyond, kept) if"),),
+        (Fault("ledger/forget.py", "in (beyond, kept, skipped, asked_for) if", "in (beyond, kept, skipped) if"),),
         (BACKFILLS + "it_holds_the_horizon_below_its_range_until_it_is_over",),
     ),
     Mutant(
@@ -902,7 +1016,7 @@ DESTINATIONS = (
     ),
     Mutant(
         "a probe that failed is believed",
-        (Fault("outbox/destinations/probes.py", "        if ended.code:\n", "        if False:\n"),),
+        (Fault("outbox/destinations/probes.py", "    if ended.code:\n", "    if False:\n"),),
         (
             OF_COMMANDS
             + "a_probe_says_it_in_a_word_and_whatever_else_it_does_tells_nothing[echo did not; exit 1-finding4]",
@@ -1306,6 +1420,7 @@ COMMITS = (
 )
 
 SEND, DELIVER, MESSAGES, RELAY = "ledger/send.py", "ledger/deliver.py", "ledger/messages.py", "outbox/relay.py"
+MESSAGE_PROBE = "ledger/message_probe.py"
 POST = "tests/outbox/test_messages.py::test_"
 KILLS = "tests/outbox/test_kills.py::test_"
 MAIL = "tests/exec/test_outbox.py::test_"
@@ -1391,7 +1506,7 @@ OUTBOX = (
         "a question that nobody answered counts as a sending that failed",
         (
             Fault(
-                DELIVER,
+                MESSAGE_PROBE,
                 "       denials = 0, failures = 0, probe_until = null",
                 "       denials = 0, probe_until = null",
             ),
@@ -1438,23 +1553,17 @@ OUTBOX = (
     ),
     Mutant(
         "did not is believed the first time",
-        (
-            Fault(
-                DELIVER,
-                "            if at_once or parcel.denials > 0:\n",
-                "            if at_once or parcel.denials >= 0:\n",
-            ),
-        ),
+        (Fault("ledger/found.py", "word.at_once or denials > 0", "True"),),
         (POST + "did_not_is_believed_twice[sqlite]",),
     ),
     Mutant(
         "a new doubt was denied before",
-        (Fault(DELIVER, "doubted_at = {{now}}, denials = 0,\n", "doubted_at = {{now}},\n"),),
+        (Fault(DELIVER, "doubted_at = {{now}}, denials = 0,\n", "doubted_at = {{now}},\n", times=2),),
         (POST + "a_new_doubt_forgets_that_it_was_denied[sqlite]",),
     ),
     Mutant(
         "a probe does not wait",
-        (Fault(DELIVER, "   and doubted_at + :probe_after <= {{now}}\n", ""),),
+        (Fault(MESSAGE_PROBE, "   and doubted_at + :probe_after <= {{now}}\n", ""),),
         (POST + "a_probe_waits_until_the_effect_could_be_seen[sqlite]",),
     ),
     Mutant(
@@ -1470,11 +1579,11 @@ OUTBOX = (
         "two probes ask at once",
         (
             Fault(
-                DELIVER,
+                MESSAGE_PROBE,
                 "probe_until = {{now}} + :lease, due_at = {{now}} + :lease\n",
                 "probe_until = {{now}} + :lease\n",
             ),
-            Fault(DELIVER, " and coalesce(probe_until, 0) <= {{now}}\n", "\n"),
+            Fault(MESSAGE_PROBE, " and coalesce(probe_until, 0) <= {{now}}\n", "\n"),
         ),
         (POST + "two_probes_do_not_ask_at_once[sqlite]",),
     ),
@@ -1482,9 +1591,9 @@ OUTBOX = (
         "what a probe finds needs no question of its own",
         (
             Fault(
-                DELIVER,
-                "   and state in {{from}} and probe_id = :probe_id and fence = :fence\n",
-                "   and fence = :fence and :probe_id is not null\n",
+                MESSAGE_PROBE,
+                "   and state in {{from}} and probe_id = :probe_id and fence = :fence and doubted_at = :doubted_at\n",
+                "   and fence = :fence and :probe_id is not null and :doubted_at is not null\n",
             ),
         ),
         (POST + "what_a_probe_says_after_a_person_is_too_late[sqlite]",),
@@ -1564,8 +1673,8 @@ OUTBOX = (
         (
             Fault(
                 "work/poke.py",
-                '        discarded = f"{many} messages',
-                '        discarded = "" if many else f"{many} messages',
+                '        discarded = f"{messages_in_words(many)} of',
+                '        discarded = "" if many else f"{messages_in_words(many)} of',
             ),
         ),
         (MAIL + "messages_of_a_command_that_did_not_end_well_are_discarded_with_evidence[failed]",),
@@ -1640,7 +1749,13 @@ OUTBOX = (
         for name, faults, race in (
             (
                 "a reopen looks at messages without holding the run",
-                (Fault(RESOLVE, "    await one(HOLD_RUN, str, **run_parameters(run))\n", ""),),
+                (
+                    Fault(
+                        RESOLVE,
+                        "    await one(HOLD_RUN, str, **run_parameters(run))\n    seen = await look_newest(",
+                        "    seen = await look_newest(",
+                    ),
+                ),
                 "postgres-send-reopen",
             ),
             (
@@ -1825,7 +1940,1326 @@ PUBLISHED = (
     ),
 )
 
-ALL = MUTANTS + ROSTERS + DESTINATIONS + HISTORIES + RECEIVERS + AGAIN + COMMITS + OUTBOX + STORM + PUBLISHED
+CHAIN = "evidence/chain.py"
+RECORD, EXPORTED = "tests/ledger/test_audit.py::test_", "tests/evidence/test_export.py::test_"
+
+RECORDED = (
+    Mutant(
+        "a line's hash forgets the line before it",
+        (Fault(CHAIN, "hashlib.sha256(previous.encode() + canonical(fields))", "hashlib.sha256(canonical(fields))"),),
+        (EXPORTED + "tampering_is_found[two lines are swapped]",),
+    ),
+    Mutant(
+        "another text of the same meaning is the same line",
+        (Fault(CHAIN, ' and canonical(found) + b"\\n" == line', ""),),
+        (EXPORTED + "tampering_is_found[a line is written otherwise]",),
+    ),
+    Mutant(
+        "an export without a trailer is whole",
+        (Fault(CHAIN, "        if not self.closing:\n", "        if False:\n"),),
+        (EXPORTED + "tampering_is_found[it is cut off]",),
+    ),
+    Mutant(
+        "what stands after the trailer is read like the rest",
+        (Fault(CHAIN, "        if self.closing:\n", "        if False:\n"),),
+        (EXPORTED + "tampering_is_found[a line that fits the last is added after the trailer]",),
+    ),
+    Mutant(
+        "what a trailer counts is believed",
+        (Fault(CHAIN, "for name in counted} != counted:", "for name in counted} is None:"),),
+        (EXPORTED + "tampering_is_found[the trailer counts less]",),
+    ),
+    Mutant(
+        "an export that is not signed passes with a key",
+        (
+            Fault(
+                CHAIN, "        if not self.is_signed:\n", "        if not self.is_signed:\n            return None\n"
+            ),
+        ),
+        (EXPORTED + "a_file_that_was_written_anew_is_found_by_the_key",),
+    ),
+    Mutant(
+        "an export holds what the schedule names, and no other row",
+        (
+            Fault(
+                "evidence/export.py",
+                "            windows += await mine.off_the_grid(",
+                "            await mine.off_the_grid(",
+            ),
+        ),
+        (EXPORTED + "rows_that_no_schedule_names_any_more_are_there_too",),
+    ),
+    Mutant(
+        "a range that is skipped leaves no event",
+        (Fault(OPEN, '    await tell("range_skipped"', '    changed or await tell("range_skipped"'),),
+        (RECORD + "a_change_says_who_when_why_and_what[sqlite-catch-up, of windows without rows]",),
+    ),
+    Mutant(
+        "an event of a run is none of its job",
+        (Fault("ledger/events.py", "line_of=series if run is None else run.series", "line_of=series"),),
+        (RECORD + "the_list_is_narrowed_by_job_who_kind_and_time[sqlite]",),
+    ),
+    Mutant(
+        "the doctor complains of what is paused",
+        (Fault("evidence/doctor/ledger.py", " or pause_of(known, instant) is not None:", ":"),),
+        ("tests/evidence/test_doctor.py::test_what_is_meant_to_wait_is_not_found",),
+    ),
+)
+
+FORGET, BACKUP_FILE, TRUTHS_FILE = "ledger/forget.py", "store/backup.py", "ledger/truths.py"
+PRUNE, BACKUP_TESTS = "tests/cli/test_db_prune.py::test_", "tests/cli/test_db_backup.py::test_"
+FORGETTING = "tests/ledger/test_forget.py::test_"
+
+KEPT = (
+    Mutant(
+        "a prune leaves nothing to judge a line by",
+        (Fault(FORGET, "settled_by=settled_by, ended_by=before_newest)", "settled_by=settled_by)"),),
+        (PRUNE + "the_newest_window_stays_however_old[sqlite]",),
+    ),
+    Mutant(
+        "a prune goes as far as it may though there is nothing to forget",
+        (Fault(FORGET, "    if not below.runs and not below.ranges:", "    if False:"),),
+        (PRUNE + "what_was_never_on_record_may_yet_be_asked_for_however_old_it_is[sqlite]",),
+    ),
+    Mutant(
+        "what catch-up works is forgotten",
+        (Fault(FORGET, "    if max_age is not None and retain < max_age:\n", "    if False:\n"),),
+        (PRUNE + "what_a_policy_still_needs_is_refused[sqlite-catch-up]",),
+    ),
+    Mutant(
+        "what a destination remembers is forgotten here",
+        (Fault(FORGET, "job.remembers is not None and retain < job.remembers", "False"),),
+        (PRUNE + "what_a_policy_still_needs_is_refused[sqlite-remembers]",),
+    ),
+    Mutant(
+        "a flag keeps less than the job says",
+        (Fault("work/prune.py", "    if job.retain is not None and retain < job.retain:\n", "    if False:\n"),),
+        (PRUNE + "what_a_policy_still_needs_is_refused[sqlite-retain]",),
+    ),
+    Mutant(
+        "windows that were dropped a moment ago are forgotten",
+        (Fault(FORGET, "in (beyond, kept, skipped, asked_for) if", "in (beyond, kept, asked_for) if"),),
+        (FORGETTING + "windows_that_were_dropped_a_moment_ago_are_kept_for_as_long_as_any[sqlite]",),
+    ),
+    Mutant(
+        "a batch goes up to a horizon that was never set",
+        (Fault(FORGET, '"horizon": turn.horizon,', '"horizon": series.horizon,'),),
+        (PRUNE + "a_batch_goes_no_further_than_the_horizon_that_the_series_has[sqlite]",),
+    ),
+    Mutant(
+        "a batch deletes what is not settled",
+        (
+            Fault(
+                FORGET,
+                " and nominal between :first and :last and state in {settled}\n   and settled_at <= :settled_by\n",
+                " and nominal between :first and :last\n",
+            ),
+            Fault(FORGET, ":horizon and state in {settled}\n           and settled_at <= :settled_by\n", ":horizon\n"),
+        ),
+        (PRUNE + "what_is_not_settled_stays_whatever_the_horizon_says[sqlite]",),
+    ),
+    Mutant(
+        "what was settled a moment ago goes with the batch",
+        (
+            Fault(FORGET, '   and settled_at <= :settled_by\n"""', '"""'),
+            Fault(
+                FORGET,
+                " and state in {settled}\n           and settled_at <= :settled_by\n",
+                " and state in {settled}\n",
+            ),
+        ),
+        (FORGETTING + "what_was_settled_meanwhile_is_kept_for_as_long_as_any[sqlite]",),
+    ),
+    Mutant(
+        "a prune does not look again for what is unsettled once it holds the series",
+        (
+            Fault(
+                FORGET,
+                "    horizon = await _lowest_kept(unsettled, series",
+                "    horizon = await _lowest_kept(None, series",
+            ),
+        ),
+        (FORGETTING + "what_came_meanwhile_holds_the_horizon_back[sqlite]",),
+    ),
+    Mutant(
+        "of a run outside the schedule nothing is left",
+        (Fault(FORGET, "        await count(KEEP_ADHOC_STATE, **batch)\n", "        pass\n"),),
+        (PRUNE + "of_a_run_outside_the_schedule_id_and_state_stay[sqlite]",),
+    ),
+    Mutant(
+        "a refusal goes with the next prune",
+        (Fault(FORGET, " and e.at <= :settled_by\n", " and :settled_by is not null\n"),),
+        (PRUNE + "a_refusal_is_on_record_as_long_as_anything_and_words_of_a_job_stay[sqlite]",),
+    ),
+    Mutant(
+        "a prune holds everybody up who claims",
+        (
+            Fault(
+                FORGET,
+                "from duly_series s where s.id = :series {{lock}}",
+                "from duly_series s where s.id = :series {{alone}}",
+            ),
+        ),
+        (PRUNE + "on_a_server_nobody_who_claims_waits_for_a_batch",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a batch may take for ever",
+        (Fault(FORGET, "    await do(BOUND_STATEMENTS, millis=STATEMENT_MILLIS)\n", ""),),
+        (PRUNE + "on_a_server_no_statement_of_a_batch_takes_for_ever",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a copy is of whatever instant each of its pages was read",
+        (
+            Fault(BACKUP_FILE, '    source.execute("begin")\n', ""),
+            Fault(BACKUP_FILE, '    source.execute("rollback")\n', ""),
+        ),
+        (BACKUP_TESTS + "who_writes_goes_on_and_the_copy_is_of_one_instant",),
+    ),
+    Mutant(
+        "a copy takes the place of another without a word",
+        (
+            Fault(BACKUP_FILE, "    if not may_replace:\n", "    if False:\n"),
+            Fault(
+                BACKUP_FILE, "            os.link(temporary, target)", "            os.link(temporary, target + 'x')"
+            ),
+        ),
+        (BACKUP_TESTS + "a_copy_takes_the_place_of_another_only_if_that_is_said",),
+    ),
+    Mutant(
+        "a copy that is not sound takes the place of one that is",
+        (Fault(BACKUP_FILE, "    if found:\n", "    if False:\n"),),
+        (BACKUP_TESTS + "nothing_is_left_of_a_copy_that_is_not_sound",),
+    ),
+    Mutant(
+        "a copy that was put back stays one",
+        (Fault("ledger/restore.py", "    await count(IS_PUT_BACK)\n", ""),),
+        (BACKUP_TESTS + "a_copy_that_was_put_back_knows_it_once",),
+    ),
+    Mutant(
+        "an attempt with too high a number is nothing to speak of",
+        (Fault(TRUTHS_FILE, "having max(a.number) > r.fence\n", "having max(a.number) > r.fence + 1000\n"),),
+        ("tests/ledger/test_truths.py::test_a_planted_corruption_is_found_by_its_truth[sqlite]",),
+    ),
+    Mutant(
+        "an unsettled run below the horizon is nothing to speak of",
+        (Fault(TRUTHS_FILE, " where r.nominal < s.horizon\n", " where r.nominal < s.horizon - s.horizon\n"),),
+        ("tests/ledger/test_truths.py::test_a_planted_corruption_is_found_by_its_truth[sqlite]",),
+    ),
+)
+
+PROBE, OF_PROBES = "ledger/probe.py", "tests/ledger/test_probe.py::test_"
+
+PROBES = (
+    Mutant(
+        "that it did not happen is believed the first time",
+        (Fault("ledger/found.py", "word.at_once or denials > 0", "True"),),
+        ("tests/work/test_probe.py::test_a_run_that_did_not_happen_is_left_alone_until_it_was_said_twice",),
+    ),
+    Mutant(
+        "it is asked though the attempt shows a pulse",
+        (Fault(PROBE, " and not await alive(seen.attempt_id)\n", "\n"),),
+        (OF_PROBES + "nobody_asks_while_the_attempt_shows_a_pulse[sqlite]",),
+    ),
+    Mutant(
+        "it is asked at once",
+        (
+            Fault(PROBE, " and :doubted_at + :probe_after <= {now}\n", "\n"),
+            Fault(PROBE, " and (await _doubt_of(seen.id)).at + probe_after <= await now()\n", "\n"),
+        ),
+        (OF_PROBES + "it_is_asked_a_while_after_the_doubt[sqlite]",),
+    ),
+    Mutant(
+        "two ask at one time",
+        (
+            Fault(
+                PROBE,
+                " where duly_probe.next_at <= {now}\n    or",
+                " where 1 = 1 or duly_probe.next_at <= {now}\n    or",
+            ),
+        ),
+        (OF_PROBES + "two_do_not_ask_at_once_and_one_who_never_answers_is_followed[sqlite]",),
+    ),
+    Mutant(
+        "a denial of another doubt counts",
+        (Fault(PROBE, "then duly_probe.denials else 0 end", "then duly_probe.denials else duly_probe.denials end"),),
+        (OF_PROBES + "an_attempt_that_went_on_is_asked_about_anew_when_it_is_in_doubt_again[sqlite]",),
+    ),
+    Mutant(
+        "what was found of another doubt is written",
+        (Fault(PROBE, " or (await _doubt_of(run)).id != question.doubt:", ":"),),
+        (OF_PROBES + "an_attempt_that_went_on_is_asked_about_anew_when_it_is_in_doubt_again[sqlite]",),
+    ),
+    Mutant(
+        "once waits for the commit of a stranger",
+        (Fault("ledger/once.py", "    if not await try_lock(lock_of_run(run)):\n", "    if False:\n"),),
+        ("tests/work/test_postgres.py::test_nobody_waits_for_the_commit_of_a_stranger_who_is_doing_the_same",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a claim waits for the commit of a stranger",
+        (Fault("ledger/take.py", "None if found.is_free else", "None if True else"),),
+        ("tests/work/test_postgres.py::test_nobody_waits_for_the_commit_of_a_stranger_who_is_doing_the_same",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "of two doubts the one counts whose clock is ahead",
+        (Fault(PROBE, " order by id desc limit 1\n", " order by at desc limit 1\n"),),
+        (OF_PROBES + "a_clock_that_was_put_back_hides_no_doubt[sqlite]",),
+    ),
+    Mutant(
+        "a new doubt rests as long as the one before",
+        (Fault(PROBE, "and p.doubt = (select max(e.id)", "and 0 < (select max(e.id)"),),
+        (OF_PROBES + "a_new_doubt_does_not_rest_as_long_as_the_one_before[sqlite]",),
+    ),
+    Mutant(
+        "what was unknown before a restore is in the same doubt",
+        (
+            Fault(
+                "ledger/restore.py",
+                "    if run.state == states.UNKNOWN:\n        return True\n",
+                "    if run.state == states.UNKNOWN:\n        return False\n",
+            ),
+        ),
+        (OF_PROBES + "a_restored_ledger_begins_a_new_doubt[sqlite]",),
+    ),
+    Mutant(
+        "who is in doubt is told that another has its run",
+        (Fault(TAKE, "        if not is_in_doubt:\n            return LOST\n", "        return LOST\n"),),
+        ("tests/ledger/test_take_over.py::test_an_attempt_whose_line_went_on_is_not_told_to_stop[sqlite]",),
+    ),
+    Mutant(
+        "the end of a long output is its last line",
+        (Fault("outbox/destinations/probes.py", "ended.is_cut and not newline", "False"),),
+        ("tests/exec/test_probe.py::test_the_end_of_a_line_that_was_cut_tells_nothing",),
+    ),
+    Mutant(
+        "a question outlives its run",
+        (Fault("ledger/forget.py", '"probe", ', ""),),
+        (OF_PROBES + "a_pruned_run_leaves_no_question[sqlite]",),
+    ),
+)
+
+ALERTS, CONDITIONS, LOOKS = "ledger/alerts.py", "evidence/conditions.py", "tests/alerts/test_looks.py::test_"
+PINGS = "tests/outbox/destinations/test_healthchecks.py::test_"
+POKES = "tests/alerts/test_poke.py::test_"
+
+TOLD = (
+    Mutant(
+        "a look writes though a later one has begun",
+        (Fault(ALERTS, " where number = :number and recorded < :number\n", " where recorded < :number\n"),),
+        (LOOKS + "of_two_who_look_at_once_one_writes[sqlite]",),
+    ),
+    Mutant(
+        "a look is written twice",
+        (Fault(ALERTS, " where number = :number and recorded < :number\n", " where number = :number\n"),),
+        (LOOKS + "one_look_is_written_once[sqlite]",),
+    ),
+    Mutant(
+        "everybody looks at every poke",
+        (Fault(ALERTS, "looked_at <= {now} - :every or", "looked_at <= {now} - :every * 0 or"),),
+        (LOOKS + "nobody_looks_twice_within_a_minute[sqlite]",),
+    ),
+    Mutant(
+        "a look in the future keeps everybody from looking",
+        (Fault(ALERTS, " or looked_at > {now}", ""),),
+        (LOOKS + "a_clock_that_was_set_back_does_not_keep_anybody_from_looking[sqlite]",),
+    ),
+    Mutant(
+        "that something was told is not noted with it",
+        (Fault(ALERTS, "        await count(TELL_OF, id=id_)\n", "        pass\n"),),
+        (LOOKS + "a_line_is_late_once_however_often_somebody_looks_and_whatever_else_becomes_late[sqlite]",),
+    ),
+    Mutant(
+        "what is silenced is told",
+        (Fault("ledger/silence.py", "alert.job_id == self.job_id", "alert.job_id is None"),),
+        (LOOKS + "a_silence_keeps_quiet_and_what_is_still_so_afterwards_is_told[sqlite]",),
+    ),
+    Mutant(
+        "what was silenced is forgotten",
+        (
+            Fault(
+                ALERTS, "alert.id for alert in news if look.is_first", "alert.id for alert in alerts if look.is_first"
+            ),
+        ),
+        (LOOKS + "a_silence_keeps_quiet_and_what_is_still_so_afterwards_is_told[sqlite]",),
+    ),
+    Mutant(
+        "the first look is a storm",
+        (Fault(ALERTS, "if look.is_first or len(theirs)", "if len(theirs)"),),
+        (LOOKS + "the_first_look_says_in_one_message_how_much_there_is[sqlite]",),
+    ),
+    Mutant(
+        "what had happened before anybody looked is news",
+        (Fault(ALERTS, "max(first_at, recorded_at - LONGEST_TRANSACTION)", "recorded_at - LONGEST_TRANSACTION"),),
+        (LOOKS + "what_had_happened_before_the_first_look_is_no_news[sqlite]",),
+    ),
+    Mutant(
+        "what ends an alert overtakes what began it",
+        (
+            Fault(
+                ALERTS,
+                "            if await one(UNSENT_OF_RUN, int, job=JOB, adhoc=run) is not None:\n",
+                "            if False:\n",
+            ),
+        ),
+        (LOOKS + "what_ends_an_alert_waits_for_what_began_it[sqlite]",),
+    ),
+    Mutant(
+        "that it was over is told after it has begun again",
+        (Fault(ALERTS, "    news = [alert for alert in news if alert not in stale]\n", ""),),
+        (LOOKS + "that_it_was_over_is_no_news_where_it_is_so_again[sqlite]",),
+    ),
+    Mutant(
+        "a ledger without one of its tables is whole",
+        (Fault("store/sound.py", "    return [*missed, *changed]\n", "    return []\n"),),
+        ("tests/cli/test_db_backup.py::test_what_a_ledger_lacks_is_found",),
+    ),
+    Mutant(
+        "a number that was given before makes the same key",
+        (
+            Fault(
+                ALERTS, '    return f"{alert.id}-{alert.raised_at // SECOND}-{word}', '    return f"{alert.id}-{word}'
+            ),
+        ),
+        (LOOKS + "a_ledger_that_went_back_gives_no_key_again[sqlite]",),
+    ),
+    Mutant(
+        "to begin is to be in time",
+        (Fault(CONDITIONS, "RETRYING, RUNNING, FAILED, UNKNOWN)\n\n", "RETRYING, FAILED, UNKNOWN)\n\n"),),
+        (LOOKS + "it_is_late_until_the_window_is_complete_not_until_somebody_begins[sqlite]",),
+    ),
+    Mutant(
+        "a doubt is told at once",
+        (Fault(CONDITIONS, "<= {{now}} - :doubt_lasts", "<= {{now}} - 0 * :doubt_lasts"),),
+        (LOOKS + "a_doubt_is_told_when_neither_a_sending_nor_a_probe_has_settled_it[sqlite]",),
+    ),
+    Mutant(
+        "what a poke has looked for is left for somebody else to deliver",
+        (Fault("cli/exec_look.py", "    if told or everything:\n", "    if everything:\n"),),
+        (POKES + "when_every_scheduler_of_a_job_is_dead_a_poke_of_another_tells_that_it_is_late",),
+    ),
+    Mutant(
+        "a check is up while something is open",
+        (Fault("outbox/destinations/healthchecks.py", ' or still_open else ""', ' else ""'),),
+        (PINGS + "a_check_is_down_while_anything_is_open",),
+    ),
+)
+
+MEANT = "schedule/meant.py"
+SYSTEMD, AIRFLOW, APS, EVENTBRIDGE, CLOUD = (
+    f"trigger/{source}.py" for source in ("systemd", "airflow", "apscheduler", "eventbridge", "cloud_scheduler")
+)
+WHICH_WINDOW = "tests/trigger/test_meant.py::test_"
+FIRINGS, HOSTILE = "trigger/__init__.py", "tests/trigger/test_hostile.py::test_"
+OF_FIRINGS = "tests/trigger/test_firings.py::test_"
+FIRED = (
+    Mutant(
+        "whatever is given as a scope enters the roster",
+        (Fault("work/job.py", '    if scope != "":\n        check_scope(scope)\n', ""),),
+        ("tests/work/test_job.py::test_what_cannot_be_a_scope_enters_no_roster",),
+    ),
+    Mutant(
+        "a command has the locale that Python gives itself",
+        (Fault("work/command.py", "        *_set_by_python(environment),\n", ""),),
+        ("tests/exec/test_child_sees.py::test_the_locale_that_python_gives_itself_is_not_the_commands",),
+    ),
+    Mutant(
+        "a time that is none of the schedule is rounded to one that is",
+        (Fault(MEANT, "(meant.is_exact and newest.occurrence.due != meant.at)", "False"),),
+        (f"{WHICH_WINDOW}a_time_that_is_none_of_the_schedule_is_refused_and_not_rounded",),
+    ),
+    Mutant(
+        "a scheduler may count in another zone",
+        (Fault(MEANT, 'meant.zone in ("", schedule.zone)', "True"),),
+        (f"{WHICH_WINDOW}a_scheduler_that_counts_in_another_zone_is_refused_before_the_clocks_part_them",),
+    ),
+    Mutant(
+        "of two windows that are due at once the newer one is guessed",
+        (Fault(MEANT, "earlier is not None and earlier.occurrence.due == newest.occurrence.due", "False"),),
+        (f"{WHICH_WINDOW}two_windows_that_are_due_at_once_are_not_guessed_between",),
+    ),
+    Mutant(
+        "an interval of a week is for the day at its end",
+        (Fault(MEANT, "return length in (until - since, until - since + moved)", "return True"),),
+        (f"{WHICH_WINDOW}an_interval_of_another_length_is_refused_though_a_window_is_due_at_its_end",),
+    ),
+    Mutant(
+        "a Job that a person named after a day is for a minute of 2008",
+        (Fault("trigger/kubernetes.py", " and int(suffix) in plausible", " and unit"),),
+        ("tests/trigger/test_kubernetes.py::test_a_job_with_another_name_was_made_by_a_person",),
+    ),
+    Mutant(
+        "a Job that a person made borrows the window of now",
+        (
+            Fault(
+                "trigger/kubernetes.py",
+                'return Firing(SOURCE, MANUAL, job, pod, "the Job\'s name, which no CronJob gives", None)',
+                "cronjob, suffix, unit = job, str(__import__('time').time_ns() // 60_000_000_000), MINUTE",
+            ),
+        ),
+        (
+            "tests/trigger/test_kubernetes.py::test_a_job_with_another_name_was_made_by_a_person",
+            "tests/exec/test_trigger.py::test_a_job_made_by_hand_borrows_no_window",
+        ),
+    ),
+    Mutant(
+        "the time in the environment of a timer's service is believed",
+        (
+            Fault(
+                SYSTEMD,
+                'at = _fired(place, told["LastTriggerUSec"])',
+                'at = int(environment["TRIGGER_TIMER_REALTIME_USEC"])',
+            ),
+        ),
+        (
+            "tests/trigger/test_systemd.py::test_the_time_in_the_environment_is_that_of_the_first_firing_and_says_nothing",
+        ),
+    ),
+    Mutant(
+        "who starts a timer's service by hand borrows the window of its last firing",
+        (Fault(SYSTEMD, 'if told["SubState"] == "running":', "if True:"),),
+        ("tests/exec/test_trigger.py::test_a_service_works_the_window_of_its_timers_firing_and_by_hand_none",),
+    ),
+    Mutant(
+        "a manual run of Airflow's borrows the interval that it has",
+        (Fault(AIRFLOW, '"manual": MANUAL,', '"manual": SCHEDULED,'),),
+        (
+            "tests/trigger/test_airflow.py::test_a_run_that_no_schedule_made_is_for_no_window_whatever_interval_it_has",
+            "tests/scenarios/test_triggers.py::test_a_manual_run_that_has_the_interval_of_a_window_does_not_settle_it",
+        ),
+    ),
+    Mutant(
+        "the number of Airflow's try makes another run of a manual one",
+        (Fault(AIRFLOW, 'name, attempt = f"{dag}/{run}", ', 'name, attempt = f"{dag}/{run}/{tries}", '),),
+        ("tests/trigger/test_airflow.py::test_each_try_of_a_manual_run_is_at_the_same_run_and_no_other_dags",),
+    ),
+    Mutant(
+        "what waits for a person is tried again by Airflow",
+        (Fault(AIRFLOW, "        kind = kinds.AirflowFailException", "        kind = kinds.AirflowException"),),
+        ("tests/trigger/test_airflow_tasks.py::test_what_waits_for_a_person_fails_without_another_try",),
+    ),
+    Mutant(
+        "a job of APScheduler's that a person fired borrows the window of now",
+        (Fault(APS, "if isinstance(trigger, DateTrigger) or not _is_its_own(trigger, time):", "if False:"),),
+        ("tests/trigger/test_apscheduler.py::test_a_person_who_fires_it_works_no_window",),
+    ),
+    Mutant(
+        "a call of APScheduler's is for the time of the last one of its list",
+        (Fault(APS, "            _NOW.set(fired)", "            _NOW.set(self.fired[-1])"),),
+        ("tests/trigger/test_apscheduler.py::test_each_of_the_times_that_were_missed_works_its_own_window",),
+    ),
+    Mutant(
+        "the execution id of EventBridge is part of what is fired",
+        (Fault(EVENTBRIDGE, "        at_time(schedule, at),\n", "        at_time(schedule + execution, at),\n"),),
+        ("tests/trigger/test_eventbridge.py::test_another_attempt_has_another_execution_id_and_is_for_the_same_run",),
+    ),
+    Mutant(
+        "an input that EventBridge has not filled in is believed",
+        (Fault(EVENTBRIDGE, '        if not told[name] or str(told[name]).startswith("<aws."):', "        if False:"),),
+        ("tests/trigger/test_eventbridge.py::test_a_word_that_was_not_replaced_is_told_apart_from_one_that_is_wrong",),
+    ),
+    Mutant(
+        "a run of Cloud Scheduler's that was forced is for the minute in which it was",
+        (Fault(CLOUD, "    if at % MINUTE:", "    at -= at % MINUTE\n    if at % MINUTE:"),),
+        ("tests/trigger/test_cloud_scheduler.py::test_a_forced_run_has_seconds_and_borrows_no_window",),
+    ),
+    Mutant(
+        "a process that a timer started long ago is taken for its last firing",
+        (Fault(SYSTEMD, 'if service["InvocationID"] != invocation:', "if False:"),),
+        ("tests/trigger/test_systemd.py::test_what_cannot_be_told_is_refused",),
+    ),
+    Mutant(
+        "a time beyond every calendar is handed on to what works with calendars",
+        (Fault(FIRINGS, "    if at not in _REACH:", "    if False:"),),
+        (HOSTILE + "in_an_environment", HOSTILE + "of_a_timer"),
+    ),
+    Mutant(
+        "a time of more lines than one is a time",
+        (Fault(FIRINGS, "not isinstance(text, str) or not text.isprintable()", "not isinstance(text, str)"),),
+        (HOSTILE + "in_an_environment",),
+    ),
+    Mutant(
+        "digits of every script are a number",
+        (Fault(FIRINGS, "number.isascii() and number.isdigit()", "number.isdigit()"),),
+        (HOSTILE + "in_an_environment",),
+    ),
+    Mutant(
+        "a name may be lines of a log",
+        (Fault(FIRINGS, " or not name.isprintable():", ":"),),
+        (HOSTILE + "in_an_environment",),
+    ),
+    Mutant(
+        "a zone in beat's header is asked about when its window is looked up",
+        (Fault(FIRINGS, "return Zone(name).name", "return name"),),
+        (HOSTILE + "in_the_header_of_a_message",),
+    ),
+    Mutant(
+        "a trigger of APScheduler's that raises keeps the calls from being made",
+        (Fault(APS, "except Exception as e:  # whatever", "except MemoryError as e:  # whatever"),),
+        (HOSTILE + "of_a_call_and_the_others_are_called",),
+    ),
+    *(
+        Mutant(
+            f"all firings of a schedule of {source} have one name",
+            (Fault(file, find, plant, times),),
+            (OF_FIRINGS + "a_firing_has_one_name_at_each_attempt_and_no_other_firing_has_it",)
+            if file != SYSTEMD
+            else (OF_FIRINGS + "so_it_is_with_a_timer",),
+        )
+        for source, file, find, plant, times in (
+            ("Cloud Scheduler's", CLOUD, "else SCHEDULED, at_time(name, at)", "else SCHEDULED, name", 1),
+            ("EventBridge's", EVENTBRIDGE, "        at_time(schedule, at),\n", "        schedule,\n", 1),
+            ("systemd's", SYSTEMD, "at_time(timer, at)", "timer", 1),
+        )
+    ),
+    Mutant(
+        "beat's message is a catch-up where others were missed before it",
+        (Fault("trigger/celery/beat.py", "is_late(from_datetime(newest), from_datetime(end))", "newest != first"),),
+        (OF_FIRINGS + "what_is_on_time_is_scheduled_though_others_were_missed_before_it",),
+    ),
+    Mutant(
+        "a call of APScheduler's that is late is on time",
+        (Fault(APS, "CATCH_UP if is_late(at, now) else SCHEDULED", "SCHEDULED"),),
+        (f"{OF_FIRINGS}what_comes_more_than_a_minute_after_its_time_is_caught_up_with_by_both_that_know",),
+    ),
+)
+
+DUE, DUES = "cli/due.py", "tests/cli/test_check.py::test_due_"
+ASKED = (
+    Mutant(
+        "due asks about a job as the ledger has it, whatever is declared",
+        (Fault(DUE, "Declaration(args.job) if entry is None else entry.declaration", "Declaration(args.job)"),),
+        (DUES + "is_0_for_a_job_that_its_first_poke_would_register", DUES + "asks_as_the_configuration_has_it"),
+    ),
+    Mutant(
+        "due says yes where a ledger is named in a folder that is not there",
+        (
+            Fault(
+                DUE,
+                "return named.unnamed or os.path.isdir(os.path.dirname(os.path.abspath(named.path)))",
+                "return True",
+            ),
+        ),
+        (DUES + "is_0_where_the_first_poke_would_make_the_ledger_and_makes_none",),
+    ),
+    Mutant(
+        "due says yes to a file that is no ledger",
+        (Fault(DUE, "if is_postgres(named.url) or os.path.lexists(named.path):", "if is_postgres(named.url):"),),
+        (DUES + "is_0_where_the_first_poke_would_make_the_ledger_and_makes_none",),
+    ),
+)
+
+POST, TASK, BEAT = "work/daemon/celery.py", "trigger/celery/__init__.py", "trigger/celery/beat.py"
+OF_POST, OF_TASKS, OF_BEAT = (f"tests/on_celery/test_{name}.py::test_" for name in ("post", "task", "beat"))
+
+CARRIED = (
+    Mutant(
+        "a message is lost for good",
+        (Fault(POST, "if now - each.at >= self._again]", "if False]"),),
+        (OF_POST + "one_whose_lease_is_over_works_for_no_place",),
+    ),
+    Mutant(
+        "a line is asked for again while its run is in hands",
+        (Fault(POST, "if under_way[line] > worked.get(line, 0):", "if True:"),),
+        (OF_POST + "a_place_is_kept_while_a_run_of_its_line_is_in_hands_and_given_back_when_none_is",),
+    ),
+    Mutant(
+        "one run in hands keeps the places of all messages of its line",
+        (Fault(POST, "if under_way[line] > worked.get(line, 0):", "if not worked.get(line):"),),
+        (OF_POST + "of_more_messages_than_runs_in_hands_only_those_that_are_too_many_are_given_back",),
+    ),
+    Mutant(
+        "who holds a run for ever holds its place for ever",
+        (Fault("ledger/ripe.py", " and coalesce(n.until, r.lease_until) > {now}\n group by j.name, l.scope\n", ""),),
+        (OF_POST + "one_whose_lease_is_over_works_for_no_place",),
+    ),
+    Mutant(
+        "a worker works for whatever ledger asks",
+        (Fault(POST, "if ledger.store.ledger_id != ledger_id:", "if False:"),),
+        (OF_POST + "a_worker_makes_no_attempt_for_another_ledger_or_at_a_job_that_it_does_not_know",),
+    ),
+    Mutant(
+        "Celery is told what a function raised",
+        (Fault(POST, "{type(each.outcome).__name__}", "{each.outcome!r}"),),
+        (OF_POST + "what_a_function_raised_is_for_the_ledger_and_celery_sees_that_it_failed",),
+    ),
+    Mutant(
+        "a queue that nobody empties keeps everything",
+        (Fault(POST, "            expires=WORTH * self._again,\n", ""),),
+        (OF_POST + "a_message_names_a_line_and_nothing_else",),
+    ),
+    Mutant(
+        "an app's task is every app's",
+        (Fault(POST, "name=TASK, shared=False", "name=TASK"),),
+        (OF_POST + "an_app_that_sends_nothing_is_no_carrier",),
+    ),
+    Mutant(
+        "beat's message is for the oldest time that was missed",
+        (Fault(BEAT, "newest = fires[-1]", "newest = first"),),
+        (OF_BEAT + "what_was_missed_is_sent_once_late_and_for_the_newest_of_it",),
+    ),
+    Mutant(
+        "beat's message is for what is due when it is sent",
+        (Fault(BEAT, "until = self._reserved.pop(entry.name, None)", "until = None"),),
+        (OF_BEAT + "none_is_sent_twice_where_a_minute_begins_while_beat_is_at_it",),
+    ),
+    Mutant(
+        "a time that does not exist is for the instant at which Celery fires it",
+        (Fault(BEAT, 'said["exact"] = False', "pass"),),
+        (OF_BEAT + "in_the_nights_when_clocks_change_each_message_means_a_window_of_the_jobs_own_schedule",),
+    ),
+    Mutant(
+        "a retry of Celery's is a firing by hand",
+        (Fault(TASK, "    if said is None and not (", "    if attempt or said is None and not ("),),
+        (OF_TASKS + "a_retry_is_another_attempt_at_the_same_window_and_says_so",),
+    ),
+    Mutant(
+        "a message whose run is in other hands is thrown away",
+        (Fault(TASK, "        raise _Again(said, _seconds_until(job, answer.until))", "        return said"),),
+        (OF_TASKS + "a_message_whose_run_is_in_other_hands_comes_again_and_is_no_retry",),
+    ),
+    Mutant(
+        "an interval is a firing by hand",
+        (
+            Fault(
+                TASK,
+                '    if said is None and not ({"celery_beat_task", "periodic_task_name"} & set(headers)):',
+                '    if said is None or "at" not in said:',
+            ),
+        ),
+        (OF_TASKS + "or_a_run_outside_the_schedule_that_its_retries_share",),
+    ),
+    Mutant(
+        "a message whose ledger is damaged goes round for ever",
+        (Fault("errors.py", "    (LedgerCorrupt, FOR_GOOD),\n", ""),),
+        (OF_TASKS + "a_ledger_that_is_damaged_fails_the_task_and_no_message_goes_round",),
+    ),
+    Mutant(
+        "an error of another ledger that a function raises is said of its run",
+        (Fault("work/job.py", "with OfTheJob(run):", "if True:"),),
+        (OF_TASKS + "what_the_function_raises_fails_the_task_though_it_is_an_error_of_another_ledgers",),
+    ),
+    Mutant(
+        "an error of another ledger that a coroutine raises is said of its run",
+        (Fault("work/aio/job.py", "with OfTheJob(run):", "if True:"),),
+        ("tests/trigger/test_meanings.py::test_what_a_coroutine_raises_is_the_jobs",),
+    ),
+    Mutant(
+        "what the ledger says of a run is the job's",
+        (Fault("work/raised.py", "error is not None and not self._is_about_the_run(error)", "error is not None"),),
+        ("tests/trigger/test_meanings.py::test_what_the_ledger_says_of_the_run_is_none_of_the_jobs",),
+    ),
+    Mutant(
+        "what no try mends is retried by Celery",
+        (Fault(TASK, "if isinstance(exc, Exception) and meaning_of(exc) == FOR_GOOD:", "if False:"),),
+        (OF_TASKS + "what_no_try_mends_fails_at_once_whatever_is_retried",),
+    ),
+    Mutant(
+        "messages go round while a job is paused",
+        (Fault(TASK, "if meaning == DECIDED or set(kinds) == {RunPaused}:", "if meaning == DECIDED:"),),
+        (OF_TASKS + "what_is_paused_is_told_and_no_message_goes_round",),
+    ),
+    Mutant(
+        "manage.py leaves in the process which ledger it meant",
+        (
+            Fault(
+                "cli/ledgers.py",
+                "        _meant.append(self._named)\n",
+                "        os.environ['DULY_LEDGER'] = self._named.url\n        _meant.append(self._named)\n",
+            ),
+        ),
+        ("tests/cli/test_manage.py::test_a_program_that_calls_it_has_the_environment_that_it_had",),
+    ),
+)
+
+ADOPTED = (
+    Mutant(
+        "a line of cron stays as it is whatever it means to duly",
+        (Fault("adopt/vixie.py", "if line.times == fields.times and all(", "if line.times == fields.times or all("),),
+        ("tests/adopt/test_crontab.py::test_no_line_is_lost_and_what_stays_stays_to_the_byte[refused]",),
+    ),
+    Mutant(
+        "a wildcard that is written anew is a fixed line to the clocks",
+        (Fault("adopt/vixie.py", "*(WILDCARD if fields.wildcard else FIXED)", "*FIXED"),),
+        ("tests/adopt/test_crontab.py::test_a_line_that_duly_would_read_in_another_way_is_said_in_its_words",),
+    ),
+    Mutant(
+        "two lines that meet in an instant are one job",
+        (
+            Fault(
+                "adopt/propose.py",
+                "                return False\n    return not any(",
+                "                pass\n    return not any(",
+            ),
+        ),
+        ("tests/adopt/test_crontab.py::test_what_the_configuration_says_fires_when_the_lines_did[Europe/Berlin-same]",),
+    ),
+    Mutant(
+        "two lines that the clocks put into one instant are one job",
+        (
+            Fault(
+                "adopt/propose.py",
+                "    return not any(both for both in _in_gaps(",
+                "    return True or any(both for both in _in_gaps(",
+            ),
+        ),
+        ("tests/adopt/test_crontab.py::test_what_the_configuration_says_fires_when_the_lines_did[Europe/Berlin-same]",),
+    ),
+    Mutant(
+        "a command may have what duly takes for a placeholder",
+        (Fault("adopt/shell.py", "text = literal(command).replace(", "text = command.replace("),),
+        ("tests/adopt/test_crontab.py::test_what_cron_hands_to_the_shell_is_what_the_wrapped_line_hands_on",),
+    ),
+    Mutant(
+        "a placeholder that a person wrote is taken for a text of ours",
+        (Fault("work/command.py", "return found if literal(found) == text else None", "return found"),),
+        ("tests/adopt/test_crontab.py::test_a_placeholder_that_a_person_wrote_is_not_taken_out",),
+    ),
+    Mutant(
+        "a builtin of the shell is taken for a program",
+        (Fault("adopt/shell.py", "        and argv[0] not in BUILTINS\n", ""),),
+        ("tests/adopt/test_crontab.py::test_a_wrapped_line_does_once_what_the_original_did[/bin/sh-umask 077]",),
+    ),
+    Mutant(
+        "a file that changed meanwhile is overwritten",
+        (Fault("adopt/files.py", "if read(change.path) != change.before:", "if False:"),),
+        ("tests/adopt/test_crontab.py::test_a_file_that_changed_meanwhile_is_not_overwritten",),
+    ),
+    Mutant(
+        "a file that is changed while another is written is overwritten",
+        (Fault("adopt/files.py", "        check()\n", ""),),
+        ("tests/adopt/test_crontab.py::test_what_somebody_changes_between_two_files_is_left_to_them",),
+    ),
+    Mutant(
+        "a configuration has the passwords of a crontab",
+        (Fault("adopt/propose.py", "tuple(redacted(one.original) if", "tuple(one.original if"),),
+        ("tests/adopt/test_crontab.py::test_secrets_of_a_crontab_are_shown_nowhere",),
+    ),
+    Mutant(
+        "an entry that a person has changed is taken out",
+        (Fault("cli/import_words.py", "if declared.is_as_written(name)]", "if True]"),),
+        ("tests/adopt/test_crontab.py::test_what_a_person_has_changed_stays",),
+    ),
+    Mutant(
+        "cronie's zone of a line has the clocks of cron",
+        (
+            Fault(
+                "adopt/crontab.py",
+                'gap, fold = "skip", "both" if wildcard or zone != context.zone else "first"',
+                "pass",
+            ),
+        ),
+        ("tests/adopt/test_crontab.py::test_cron_tz_means_what_the_cron_that_reads_it_makes_of_it",),
+    ),
+    Mutant(
+        "systemd's clocks are cron's",
+        (Fault("adopt/oncalendar.py", 'When(lines, found, "skip", "first")', "When(lines, found)"),),
+        ("tests/adopt/test_systemd.py::test_a_service_is_wrapped_by_one_file_that_may_go_again",),
+    ),
+    Mutant(
+        "a configuration has the commands of a crontab that fewer people may read",
+        (Fault("cli/import_words.py", "        if readable & ~its or", "        if False and"),),
+        (
+            "tests/adopt/test_crontab.py::test_a_command_is_shown_to_nobody_who_may_not_read_the_crontab",
+            "tests/adopt/test_systemd.py::test_a_private_unit_is_not_shown_by_the_configuration",
+        ),
+    ),
+    Mutant(
+        "a bare % of a path ends the command of a line",
+        (Fault("adopt/shell.py", '-- ".replace("%", "\\\\%")', '-- "'),),
+        ("tests/adopt/test_crontab.py::test_paths_with_a_percent_or_a_blank_reach_the_command_and_go_again",),
+    ),
+    Mutant(
+        "duly's own path is not put in quotes",
+        (Fault("adopt/shell.py", "return quote(call) if python == call", "return call if python == call"),),
+        ("tests/adopt/test_crontab.py::test_paths_with_a_percent_or_a_blank_reach_the_command_and_go_again",),
+    ),
+    Mutant(
+        "a file may become two things",
+        (Fault("adopt/files.py", "        if path in once:", "        if False:"),),
+        ("tests/adopt/test_crontab.py::test_no_file_is_written_twice",),
+    ),
+    Mutant(
+        "an undo that takes nothing back removes an empty configuration",
+        (
+            Fault(
+                "cli/import_words.py",
+                "    if not gone:\n        return Change(path, content, content), gone, notes\n",
+                "",
+            ),
+        ),
+        ("tests/adopt/test_crontab.py::test_undo_that_takes_nothing_back_leaves_an_empty_configuration",),
+    ),
+    Mutant(
+        "an entry goes though another crontab calls it",
+        (
+            Fault(
+                "cli/import_crontab.py", "(undone.names | mine) - undone.kept - elsewhere.keys()", "undone.names | mine"
+            ),
+        ),
+        ("tests/adopt/test_crontab.py::test_what_another_file_calls_stays_when_a_copy_of_its_lines_is_taken_back",),
+    ),
+    Mutant(
+        "a service has the schedule of one of its timers",
+        (Fault("adopt/systemd.py", "            if others:\n", "            if False:\n"),),
+        ("tests/adopt/test_systemd.py::test_a_service_that_two_timers_start_has_no_schedule",),
+    ),
+    Mutant(
+        "the job of a drop-in is the last word after an exec",
+        (Fault("adopt/systemd.py", '(?: -m duly)?)"""\n', '(?: -m duly)?.*)"""\n'),),
+        ("tests/adopt/test_systemd.py::test_what_was_put_before_any_command_is_taken_back",),
+    ),
+    Mutant(
+        "a drop-in that a person has written is overwritten",
+        (
+            Fault(
+                "cli/import_systemd.py", "for one in seen if not one.is_taken], context)", "for one in seen], context)"
+            ),
+        ),
+        ("tests/adopt/test_systemd.py::test_a_drop_in_of_the_same_name_is_not_overwritten",),
+    ),
+    Mutant(
+        "a oneshot becomes another type though it has commands for after its end",
+        (Fault("adopt/systemd.py", "if _why_oneshot(service) else frozenset(own)", "if False else frozenset(own)"),),
+        ("tests/adopt/test_systemd.py::test_what_only_a_oneshot_has_keeps_it_one",),
+    ),
+    Mutant(
+        "a part of a manifest is changed in two places",
+        (Fault("adopt/kubernetes.py", "if any(counts[part] > 1 for part in own):", "if False:"),),
+        ("tests/adopt/test_kubernetes.py::test_a_part_that_stands_in_two_places_is_left",),
+    ),
+    Mutant(
+        "a manifest that a person has changed is taken apart",
+        (Fault("adopt/kubernetes.py", "    return edited.changed() == text\n", "    return True\n"),),
+        ("tests/adopt/test_kubernetes.py::test_what_a_person_has_changed_stays",),
+    ),
+)
+
+OF_LIFE, IN_A_BROWSER = "tests/web/test_life.py::test_", "tests/web/browser/test_life.py::test_"
+OF_PAGES = "tests/web/browser/test_pages.py::test_"
+ACCESS, OVER_TIME = "web/access.py", "evidence/over_time.py"
+OF_ACCESS, OF_TIME = "tests/web/test_access.py::test_", "tests/evidence/test_over_time.py::test_"
+
+SHOWN = (
+    Mutant(
+        "a dashboard answers to every name",
+        (Fault(ACCESS, "if name and name in hosts:", "if name:"),),
+        (OF_ACCESS + "a_name_that_is_not_ours_is_refused[evil.example]",),
+    ),
+    Mutant(
+        "whoever sends the header of the proxy is believed",
+        (Fault(ACCESS, "if not is_within(peer, settings):", "if False:"),),
+        (OF_ACCESS + "a_header_of_a_proxy_is_believed_from_where_it_speaks_only",),
+    ),
+    Mutant(
+        "whom a proxy on this machine speaks for is on this machine",
+        (Fault(ACCESS, "if any(name in headers for name in _BEHIND_PROXY):", "if False:"),),
+        (OF_ACCESS + "a_proxy_on_this_machine_does_not_speak_for_it",),
+    ),
+    Mutant(
+        "who reaches the server need not be on this machine",
+        (Fault(ACCESS, "if not is_loopback(peer):", "if False:"),),
+        (OF_ACCESS + "without_credentials_only_this_machine_is_answered",),
+    ),
+    Mutant(
+        "what changes is a matter of buttons that are not shown",
+        (Fault(ACCESS, "    if not allow_writes:", "    if False:"),),
+        (OF_ACCESS + "a_server_that_only_shows_refuses_whatever_would_change[POST]",),
+    ),
+    Mutant(
+        "a page of a neighbour may change what this one may",
+        (Fault(ACCESS, 'site in ("same-origin", "none")', 'site in ("same-origin", "same-site", "none")'),),
+        (OF_ACCESS + "a_change_from_another_page_is_refused_whatever_the_server_allows",),
+    ),
+    Mutant(
+        "an origin of no scheme is ours",
+        (Fault(ACCESS, "return bool(mark) and scheme in", "return not mark or scheme in"),),
+        (OF_ACCESS + "where_a_change_comes_from",),
+    ),
+    Mutant(
+        "a path that was a token is said again",
+        (
+            Fault(
+                "web/credentials.py",
+                "takes the path of a file, and what was given cannot be read",
+                "takes the path of a file, and {path} cannot be read",
+            ),
+        ),
+        (OF_ACCESS + "a_token_that_was_typed_for_a_path_is_not_said_again",),
+    ),
+    Mutant(
+        "a password that was right once opens for everybody of that name",
+        (Fault("web/credentials.py", "return known is not None and hmac", "return known is not None or hmac"),),
+        (OF_ACCESS + "people_have_passwords_that_are_kept_as_what_became_of_them",),
+    ),
+    Mutant(
+        "headers are those of pages alone",
+        (
+            Fault(
+                "web/guard.py",
+                "for name, value in HEADERS.items():",
+                "for name, value in () if status > 200 else HEADERS.items():",
+            ),
+        ),
+        (OF_ACCESS + "every_answer_has_its_headers[sqlite]",),
+    ),
+    Mutant(
+        "templates trust what they are given",
+        (Fault("web/showing.py", "autoescape=True", "autoescape=False"),),
+        ("tests/web/test_inert.py::test_nothing_that_others_wrote_becomes_a_mark",),
+    ),
+    Mutant(
+        "an owner is markup in the grid",
+        (Fault("web/drawings/grid.py", "{escaped(known.job.owner)}", "{known.job.owner}"),),
+        ("tests/web/test_inert.py::test_nothing_that_others_wrote_becomes_a_mark",),
+    ),
+    Mutant(
+        "a server that ends waits for those who listen",
+        (Fault("cli/web.py", "            application.end()", "            application.end"),),
+        (OF_LIFE + "a_server_that_ends_waits_for_no_listener[SIGTERM]",),
+    ),
+    Mutant(
+        "as many listen as come",
+        (Fault("web/life.py", "self._listeners >= AT_MOST", "self._listeners > 10 * AT_MOST"),),
+        (OF_LIFE + "no_more_listen_than_may_and_one_look_serves_them_all",),
+    ),
+    Mutant(
+        "who reads a ledger is news to all who look at it",
+        (Fault("store/stamp.py", "log is not None and log.st_size > 0", "log is not None"),),
+        ("tests/store/test_stamp.py::test_who_comes_to_read_a_file_and_goes_again_leaves_it_as_it_is",),
+    ),
+    Mutant(
+        "on a server what was written is news when it has been counted",
+        (
+            Fault(
+                "store/postgres.py",
+                "          from duly.run\n         where state in",
+                "          from duly.run\n         where null in",
+            ),
+        ),
+        ("tests/store/test_stamp.py::test_each_thing_that_happens_makes_it_another[postgres]",),
+        on_postgres=True,
+    ),
+    Mutant(
+        "a ledger's file is shown from memory",
+        (Fault("cli/web.py", "keeps = is_postgres(url)", "keeps = True"),),
+        ("tests/web/test_command.py::test_a_ledger_that_is_made_while_it_serves_is_seen",),
+    ),
+    Mutant(
+        "a form that is sent twice is done twice",
+        (
+            Fault(
+                "web/writing.py",
+                "found = await receive(delivery)",
+                "found = await receive(replace(delivery, key=delivery.receipt.hex()))",
+            ),
+            Fault("web/writing.py", "from duly.records import record", "from duly.records import record, replace"),
+        ),
+        ("tests/web/test_backfills.py::test_started_twice_with_one_form_it_is_one[sqlite]",),
+    ),
+    Mutant(
+        "what is said of one attempt counts for the next",
+        (Fault("web/actions/of_run.py", "if seen is not None and seen != newest:", "if False:"),),
+        ("tests/web/test_actions.py::test_what_is_said_of_an_attempt_does_not_count_for_the_next_one[sqlite]",),
+    ),
+    Mutant(
+        "a backfill starts whatever count was typed",
+        (Fault("web/actions/of_backfill.py", 'expect=given.count("expect")', "expect=None"),),
+        ("tests/web/test_backfills.py::test_a_count_that_is_not_the_plans_starts_nothing[sqlite]",),
+    ),
+    Mutant(
+        "a run whose holder has vanished is in no doubt before somebody takes note",
+        (Fault("evidence/unknown.py", "coalesce(n.until, r.lease_until) <= {{now}}", "1 = 0"),),
+        (
+            "tests/web/test_unknown.py::test_a_run_whose_holder_has_vanished_is_in_doubt_before_anybody_takes_note[sqlite]",
+        ),
+    ),
+    Mutant(
+        "a form that no ledger has answered gets another key",
+        (Fault("web/forms.py", "action, sent, wrong, key)", "action, sent, wrong, str(uuid4()))"),),
+        ("tests/web/test_actions.py::test_a_form_that_no_ledger_answers_is_shown_as_sent_and_done_when_sent_again",),
+    ),
+    Mutant(
+        "a probe asks before the person wanted who cannot tell yet",
+        (Fault("ledger/put_off.py", ":nobody, {now} + :again_in, 0", ":nobody, {now}, 0"),),
+        ("tests/ledger/test_put_off.py::test_no_probe_asks_before_and_one_does_after[sqlite]",),
+    ),
+    Mutant(
+        "a dashboard that fails stops the daemon",
+        (
+            Fault(
+                "cli/daemon_web.py",
+                "except BaseException as e:",
+                "except BaseException as e:\n                import os\n\n                os._exit(3)",
+            ),
+        ),
+        ("tests/daemon/test_web.py::test_a_dashboard_that_fails_takes_no_daemon_with_it[sqlite]",),
+    ),
+    Mutant(
+        "a command is told the token of the dashboard",
+        (Fault("work/command.py", '        "DULY_WEB_TOKEN",\n', ""),),
+        (
+            "tests/daemon/test_web.py::test_a_token_of_the_environment_is_asked_for_and_is_none_of_a_commands_business[sqlite]",
+        ),
+    ),
+    Mutant(
+        "links of a mounted dashboard forget its prefix",
+        (Fault("web/app.py", "            root=root,", '            root="",'),),
+        ("tests/web/test_mounted.py::test_every_link_of_a_page_stays_below_its_prefix_and_is_there",),
+    ),
+    Mutant(
+        "a reader is never forgotten",
+        (
+            Fault("web/reading.py", "THREADS = 4\n", "THREADS = 4\n_EVERY = []\n"),
+            Fault(
+                "web/reading.py",
+                "        self._threads = threads\n",
+                "        self._threads = threads\n        _EVERY.append(self)\n",
+            ),
+        ),
+        (
+            "tests/web/test_mounted.py::test_an_application_that_is_forgotten_leaves_neither_thread_nor_connection[sqlite]",
+        ),
+    ),
+    Mutant(
+        "the demo kills its daemon, which has no end of its own then",
+        (Fault("demo/serve.py", "lambda *_: daemon.terminate()", "lambda *_: daemon.kill()"),),
+        ("tests/cli/test_demo.py::test_it_goes_on_until_it_is_ended_and_leaves_nothing_behind",),
+    ),
+    Mutant(
+        "the first page asks for each line",
+        (
+            Fault(
+                "evidence/proof.py",
+                "settled = whole.get(known.line.id) or await _settled(known, begin, end)",
+                "settled = await _settled(known, begin, end)",
+            ),
+        ),
+        ("tests/web/test_thousand.py::test_every_page_answers_with_so_many_statements_and_no_more_than_a_page",),
+    ),
+    Mutant(
+        "what settled under another line's name is proof",
+        (
+            Fault(
+                "evidence/proof.py",
+                "line: settled.get(series, (0, 0)) for",
+                "line: next(iter(settled.values()), (0, 0)) for",
+            ),
+        ),
+        ("tests/evidence/test_over_time.py", "tests/web/test_pages.py"),
+    ),
+    Mutant(
+        "the grid asks for each line",
+        (
+            Fault(
+                "evidence/over_time.py",
+                "judged = iter(await windows_of_many([ask for plan in plans for ask in plan.asks], instant))",
+                "judged = iter([w for plan in plans for w in await windows_of_many(plan.asks, instant)])",
+            ),
+        ),
+        ("tests/web/test_thousand.py::test_a_grid_of_a_hundred_lines_asks_no_more_than_one_of_ten[sqlite]",),
+    ),
+    Mutant(
+        "what is read for many lines is taken for the first of them",
+        (
+            Fault(
+                "evidence/on_record.py",
+                "return self.rows.get(series, {}).get(nominal)",
+                "return next(iter(self.rows.values()), {}).get(nominal)",
+            ),
+        ),
+        (OF_TIME + "what_is_counted_says_what_is_judged", "tests/web/test_pages.py"),
+    ),
+    Mutant(
+        "the lab reads the file that a URL names",
+        (Fault("web/pages/lab.py", '.removesuffix(".txt"), days)', '.removesuffix(".txt"), open(days).read())'),),
+        ("tests/web/test_lab.py::test_days_off_are_written_and_never_read_from_a_file",),
+    ),
+    Mutant(
+        "the lab needs a ledger",
+        (
+            Fault(
+                "web/app.py",
+                "looker.read(operation) if page.needs_ledger else operation()",
+                "looker.read(operation)",
+                2,
+            ),
+        ),
+        ("tests/web/test_lab.py::test_an_empty_form_shows_what_can_be_tried",),
+    ),
+    Mutant(
+        "what the clocks skip is said to be moved",
+        (
+            Fault(
+                "evidence/nights.py",
+                "    if not resolved:\n        return SKIPPED,",
+                "    if not resolved:\n        return MOVED,",
+            ),
+        ),
+        ("tests/web/test_lab.py::test_what_is_done_on_the_nights_of_the_clocks",),
+    ),
+    Mutant(
+        "a filter that a page does not have is passed over",
+        (Fault("web/asked.py", "if name not in self._taken:", "if False:"),),
+        ("tests/web/test_pages.py::test_a_filter_that_the_page_does_not_have_is_refused_and_named[sqlite]",),
+    ),
+    Mutant(
+        "a piece is well whose rows are all settled, however few they are",
+        (Fault(OVER_TIME, "if rows[place] == done == total and", "if rows[place] == done and done and"),),
+        (OF_TIME + "what_is_counted_says_what_is_judged",),
+    ),
+    Mutant(
+        "messages that are to be delivered are not looked for in what is counted",
+        (Fault(OVER_TIME, " and place not in waiting:", ":"),),
+        (OF_TIME + "a_completed_run_with_a_message_to_deliver_is_not_counted_as_well",),
+    ),
+    Mutant(
+        "what came due is what has a row",
+        (Fault("evidence/proof.py", "return spell.schedule.count(begin, end)", "return 0"),),
+        (OF_TIME + "what_came_due_is_counted_from_the_schedules_and_not_from_the_rows",),
+    ),
+)
+
+# What a browser finds, where there is one.
+SEEN = (
+    Mutant(
+        "a page that hears of something shows what was so",
+        (Fault("web/assets/life.js", "if (event.data === stampOf()) live();", "if (event.data) live();"),),
+        (IN_A_BROWSER + "a_run_that_completes_is_seen_on_a_page_that_is_open",),
+    ),
+    Mutant(
+        "a page goes on asking that nobody sees",
+        (Fault("web/assets/life.js", "byHand || document.hidden", "byHand"),),
+        (IN_A_BROWSER + "a_tab_that_nobody_sees_is_paused",),
+    ),
+    Mutant(
+        "a page that is read again is another page",
+        (Fault("web/assets/life.js", 'swap: "innerMorph"', 'swap: "innerHTML"'),),
+        (IN_A_BROWSER + "what_somebody_is_at_stays_when_the_page_is_read_again",),
+    ),
+    Mutant(
+        "a server that dies is waited for, for ever",
+        (Fault("web/assets/life.js", 'if (!("grace" in timers)) later', "later"),),
+        (IN_A_BROWSER + "a_server_that_died_makes_the_page_stale_and_its_return_live",),
+    ),
+    Mutant(
+        "the last cell of a range is not of it",
+        (Fault("web/assets/duly.js", "`${range.from}..${range.to}`", "`${range.from}..${first.dataset.to}`"),),
+        (OF_PAGES + "shift_and_arrows_select_a_range_to_backfill",),
+    ),
+    Mutant(
+        "each line of the grid is a stop of its own",
+        (Fault("web/assets/duly.js", '"tbody a:not([tabindex])"', '"td a:not([tabindex])"'),),
+        (OF_PAGES + "the_grid_is_one_stop_and_walked_by_arrows",),
+    ),
+    Mutant(
+        "what is aside is pale",
+        (Fault("web/assets/duly.css", "--soft: light-dark(#5a636a, #a3abb1)", "--soft: light-dark(#8a939a, #a3abb1)"),),
+        (OF_PAGES + "nobody_is_shut_out_in_light_or_in_dark[now]",),
+    ),
+)
+
+
+ROUTES, BATCHES = "web/api/routes.py", "evidence/batches.py"
+WRITES, READS, PAGING = (f"tests/web/api/test_{name}.py::test_" for name in ("writes", "reads", "paging"))
+
+BY_PROGRAMS = (
+    Mutant(
+        "a change without a key is made all the same",
+        (
+            Fault(
+                ROUTES,
+                "    if not any(value.strip() for value in values):\n",
+                '    if not any(value.strip() for value in values):\n        return "none"\n    if not values:\n',
+            ),
+        ),
+        (WRITES + "a_change_without_a_key_is_refused[sqlite]",),
+    ),
+    Mutant(
+        "who asks again has it done again",
+        (
+            Fault(
+                ROUTES,
+                "received = delivery(action, given, key)",
+                'received = delivery(action, given, key + __import__("uuid").uuid4().hex)',
+            ),
+        ),
+        (WRITES + "who_asks_again_is_told_what_was_done_and_nothing_is_done_again[sqlite]",),
+    ),
+    Mutant(
+        "what is only tried is done",
+        (Fault(ROUTES, "lambda: action.act(given), dry_run=True)", "lambda: action.act(given), dry_run=False)"),),
+        (WRITES + "what_is_only_tried_changes_nothing_and_uses_no_key_up[sqlite]",),
+    ),
+    Mutant(
+        "of a name that is sent twice the last counts",
+        (Fault("web/api/body.py", "if len(found) != len(pairs):", "if False:"),),
+        (WRITES + "what_is_no_body_is_refused",),
+    ),
+    Mutant(
+        "a bug is told of in its own words",
+        (
+            Fault(
+                ROUTES,
+                '"Something went wrong that nobody foresaw; the server\'s log says where."',
+                "str(e)",
+            ),
+        ),
+        (WRITES + "a_bug_is_told_of_without_a_word_of_it[sqlite]",),
+    ),
+    Mutant(
+        "a run between two batches is skipped",
+        (Fault(BATCHES, "return windows, _place(found[limit - 1][1])", "return windows, _place(found[limit][1])"),),
+        (PAGING + "runs_that_are_added_while_a_list_is_followed_move_nothing[sqlite]",),
+    ),
+    Mutant(
+        "batches of windows are counted from the newest",
+        (
+            Fault(
+                BATCHES,
+                "return found, (line, placed[-1].occurrence.due - 1)",
+                "return found, (line, instant - 60_000_000 * 60 * len(placed))",
+            ),
+        ),
+        (PAGING + "windows_that_come_due_while_a_list_is_followed_move_nothing[sqlite]",),
+    ),
+    Mutant(
+        "a parameter that a path does not have is passed over",
+        (
+            Fault(
+                "web/api/values.py", 'raise NoSuchField(name, f"there is no such parameter here; {there}")', "continue"
+            ),
+        ),
+        (READS + "what_cannot_be_answered_is_a_problem_that_names_its_field",),
+    ),
+)
+
+
+ALL = (
+    MUTANTS
+    + ASKED
+    + ROSTERS
+    + DESTINATIONS
+    + HISTORIES
+    + RECEIVERS
+    + AGAIN
+    + COMMITS
+    + OUTBOX
+    + STORM
+    + PUBLISHED
+    + PROBES
+    + TOLD
+    + RECORDED
+    + KEPT
+    + FIRED
+    + CARRIED
+    + ADOPTED
+    + SHOWN
+    + BY_PROGRAMS
+    + (SEEN if CHROMIUM is not None else ())
+)
 
 
 def planted(mutant: Mutant, folder: Path) -> Path:
@@ -1867,16 +3301,6 @@ def server_for(mutants: tuple[Mutant, ...], request: pytest.FixtureRequest) -> S
     return server
 
 
-SHARES = 5
-
-
-def planted_today() -> tuple[Mutant, ...]:
-    """Those that this run plants: every fifth, beginning with another one each day."""
-    if os.environ.get("DULY_MUTANTS") == "all":
-        return ALL
-    return ALL[datetime.now(tz=UTC).toordinal() % SHARES :: SHARES]
-
-
 def test_each_can_be_planted_and_has_a_name_of_its_own() -> None:
     assert len({mutant.name for mutant in ALL}) == len(ALL)
     for mutant in ALL:
@@ -1885,7 +3309,7 @@ def test_each_can_be_planted_and_has_a_name_of_its_own() -> None:
             assert found == fault.times, f"{mutant.name}: {fault.file} has changed: {fault.find!r}"
 
 
-@pytest.mark.parametrize("mutant", planted_today(), ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
 def test_a_planted_fault_is_found(mutant: Mutant, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     source = planted(mutant, tmp_path / "src")
 

@@ -5,21 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from duly.ledger.complete import Left, complete_or_raise
-from duly.ledger.deliver import (
-    FOREVER,
-    FoundDone,
-    FoundNot,
-    FoundNothing,
-    Limits,
-    Parcel,
-    SaidDelivered,
-    SaidNotSent,
-    SaidRefused,
-    SaidUnknown,
-    record_words,
-    take_messages,
-)
+from duly.ledger.deliver import FOREVER, record_words, take_messages
+from duly.ledger.found import FoundDone, FoundNot, FoundNothing
 from duly.ledger.messages import Message, Tally, messages_of, resolve_message, retry_message, skip_message, tally
+from duly.ledger.parcel import Limits, Parcel, SaidDelivered, SaidNotSent, SaidRefused, SaidUnknown
 from duly.ledger.records import Claim, RunId
 from duly.ledger.send import Letter
 from duly.store.lock import begin_pulse, lock_path
@@ -28,7 +17,7 @@ from duly.work.identity import new_attempt_id
 from tests.books import WORD, Book, PostgresBook
 
 if TYPE_CHECKING:
-    from duly.ledger.deliver import Word
+    from duly.ledger.parcel import Word
 
 LEASE = 90 * SECOND
 PROBE_AFTER = MINUTE

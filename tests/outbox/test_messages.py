@@ -9,12 +9,13 @@ from duly.ledger.complete import Left, complete_or_raise
 from duly.ledger.forget import forgettable, raise_horizon
 from duly.ledger.message_states import DEAD, DELIVERED, PENDING, REFUSED, SENDING, SKIPPED, UNKNOWN
 from duly.ledger.open import Idle, Taken
+from duly.ledger.put_off import put_off_message
 from duly.ledger.records import Busy
 from duly.ledger.register import find
 from duly.ledger.restore import doubt_since
 from duly.ledger.send import Letter
 from duly.times import DAY, HOUR, SECOND
-from tests.books import WORD, Book, let_die
+from tests.books import LATE, WORD, Book, let_die
 from tests.outbox import post as said
 from tests.outbox.post import FOREVER, LEASE, PROBE_AFTER, Post
 
@@ -361,6 +362,30 @@ def test_a_message_whose_attempt_may_yet_report_is_not_resolved(book: Book) -> N
         post.resolve(run, done=False)
 
 
+def test_who_cannot_tell_yet_keeps_it_from_being_asked_about_or_sent_before_they_wanted(book: Book) -> None:
+    post = Post(book)
+    run = post.sent()
+    post.report(post.take_one(), said.UNKNOWN)
+
+    left = book.write(put_off_message(run, "a", WORD, again_in=HOUR))
+
+    assert (left.state, left.cause) == ("unknown", "ops@example cannot tell yet: looked into it")
+    by, why, detail = book.events("message_put_off")[0]
+    assert (by, why, detail[:21]) == ("ops@example", "looked into it", "message a to billing:")
+    book.clock.advance(HOUR - 1)
+    assert post.take() == []
+    book.clock.advance(1)
+    assert post.take_one().id.run == run
+
+
+def test_only_an_unknown_message_is_put_off(book: Book) -> None:
+    post = Post(book)
+    run = post.sent()
+
+    with pytest.raises(NotAllowed, match="cannot put off the message 'a': it is pending"):
+        book.write(put_off_message(run, "a", WORD, again_in=HOUR))
+
+
 # -- probes -------------------------------------------------------------------------------------------------------------
 
 
@@ -425,6 +450,39 @@ def test_a_new_doubt_forgets_that_it_was_denied(book: Book) -> None:
     book.clock.advance(PROBE_AFTER)
 
     assert post.report(post.take_one(), said.DID_NOT) == UNKNOWN
+
+
+def test_a_sending_that_vanished_is_a_new_doubt_too(book: Book) -> None:
+    post = Post(book, remembers=HOUR)
+    _doubted(post)
+    book.clock.advance(HOUR)
+    post.report(post.take_one(), said.DID_NOT)
+    post.limits = Post(book, remembers=FOREVER).limits
+    book.clock.advance(PROBE_AFTER)
+    assert not post.take_one().probing
+    post.lapse()
+    post.take()  # finds that it has vanished, and may send it again no more than look for it
+    post.limits = Post(book).limits
+    book.clock.advance(LATE)
+    post.take()
+    book.clock.advance(PROBE_AFTER)
+    probe = post.take_one()
+
+    assert (probe.probing, post.report(probe, said.DID_NOT)) == (True, UNKNOWN)
+
+
+def test_what_was_found_of_an_earlier_doubt_is_too_late(book: Book) -> None:
+    post = Post(book)
+    post.sent("a")
+    sending = post.take_one()
+    post.lapse()
+    post.take()
+    book.clock.advance(PROBE_AFTER)
+    probe = post.take_one()
+    assert probe.probing
+    assert post.report(sending, said.UNKNOWN) == UNKNOWN  # it was only stopped, and is in doubt itself now
+
+    assert post.report(probe, said.DID_NOT_AT_ONCE) == "too late"
 
 
 def test_two_probes_do_not_ask_at_once(book: Book) -> None:

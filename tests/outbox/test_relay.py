@@ -289,7 +289,7 @@ def test_a_relay_ends_when_it_is_told_to_though_its_ledger_is_gone(
     serving.join(20)
 
     assert not serving.is_alive()
-    assert "1 messages are in doubt" in trouble[-1]
+    assert "messages in doubt: 1" in trouble[-1]
 
 
 def test_a_destination_that_cannot_be_made_is_in_no_other_ones_way(book: Book) -> None:

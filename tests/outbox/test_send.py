@@ -16,7 +16,6 @@ import pytest
 import duly
 import duly.aio
 from duly.outbox.destinations import FOREVER, CannotTell, Delivered, Message
-from duly.store.migrations.postgres import create
 from duly.work.claim import Claim
 from duly.work.letters import letter_of
 from tests.servers import Server
@@ -89,12 +88,10 @@ def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
         yield Shop(duly.sqlite(path), path)
         return
     server: Server = request.getfixturevalue("server")
-    url = server.new_database()
-    create(url)
-    ledger = duly.postgres(url)
-    yield Shop(ledger, url)
-    ledger.close()
-    server.drop(url)
+    with server.ledger(clock="system") as url:
+        ledger = duly.postgres(url)
+        yield Shop(ledger, url)
+        ledger.close()
 
 
 # -- from a job -----------------------------------------------------------------------------------------------------------

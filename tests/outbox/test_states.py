@@ -12,8 +12,8 @@ import pytest
 
 from duly.errors import NotAllowed
 from duly.ledger import message_states
-from duly.ledger.deliver import Limits, Parcel
 from duly.ledger.message_states import DEAD, DELIVERED, PENDING, REFUSED, SENDING, SKIPPED, STATES, TRANSITIONS, UNKNOWN
+from duly.ledger.parcel import Limits, Parcel
 from duly.ledger.records import RunId
 from duly.ledger.restore import doubt_since
 from duly.times import MINUTE
@@ -22,7 +22,7 @@ from tests.outbox import post as said
 from tests.outbox.post import FOREVER, LEASE, PROBE_AFTER, Post
 
 if TYPE_CHECKING:
-    from duly.ledger.deliver import Word
+    from duly.ledger.parcel import Word
 
 
 class Told:

@@ -17,11 +17,10 @@ from tests.servers import Server
 @pytest.fixture
 def hosts(tmp_path: Path, server: Server) -> Iterator[Hosts]:
     """Commands on hosts that share a ledger in PostgreSQL."""
-    url = server.new_database()
-    hosts = Hosts(tmp_path, url)
-    yield hosts
-    hosts.close()
-    server.drop(url)
+    with server.ledger() as url:
+        hosts = Hosts(tmp_path, url)
+        yield hosts
+        hosts.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -39,11 +38,10 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
 @pytest.fixture
 def on_postgres(server: Server) -> Iterator[Account]:
     """An account with nothing on it, its ledger beside it in PostgreSQL."""
-    url = server.new_database()
-    account = Account(PostgresBook(url))
-    yield account
-    account.close()
-    server.drop(url)
+    with server.ledger() as url:
+        account = Account(PostgresBook(url))
+        yield account
+        account.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

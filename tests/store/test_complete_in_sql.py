@@ -6,6 +6,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -74,8 +75,9 @@ class Shop:
 
 
 @pytest.fixture
-def shop(server: Server) -> Shop:
-    return Shop(server.new_database())
+def shop(server: Server) -> Iterator[Shop]:
+    with server.ledger() as url:
+        yield Shop(url)
 
 
 EXPORT = "begin; insert into export values ('2026-10-05'); select duly.complete(:'id', :attempt); commit;"

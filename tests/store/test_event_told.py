@@ -8,7 +8,7 @@ from pathlib import Path
 import duly
 
 SOURCE = Path(duly.__file__).parent
-KIND = re.compile(r"""(?:tell\(\s*|move\([^"]*?"\w+", |_tell\()"([a-z_]+)\"""")
+KIND = re.compile(r"""(?:tell\(\s*|move\([^"]*?"\w+", |_tell\(|tell_of\(parcel, )"([a-z_]+)\"""")
 
 # Nothing is to be worked because of them: they say what was decided, found, or is to stop.
 QUIET = {
@@ -20,16 +20,25 @@ QUIET = {
     "cancel_asked",
     "job_retired",
     "keys_horizon_raised",
+    "message_dead",
     "message_late_word",
+    "message_refused",
     "message_unknown",
     "messages_doubted",
+    "message_probed",
+    "message_put_off",
     "paused",
     "payload_refused",
+    "probed",
+    "put_off",
+    "range_skipped",
     "scope_retired",
     "scope_undeclared",
+    "silenced",
     "skipped",
     "tz_drift",
     "unknown",
+    "unsilenced",
     "window_moved",
 }
 

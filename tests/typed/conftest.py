@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.borrowed.conftest import new_shop as new_shop
-from tests.borrowed.conftest import reused_database as reused_database
 from tests.borrowed.shop import Shop
 from tests.typed.desks import KINDS, Desk, Kind
 

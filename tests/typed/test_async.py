@@ -243,32 +243,26 @@ def test_the_loop_goes_on_while_a_run_waits_for_its_turn(
     lock = WriterLock(shop.book.path)
     foreigner = sqlite3.connect(shop.book.path, isolation_level=None)
 
-    async def story() -> int:
-        loop = asyncio.get_running_loop()
-
+    async def story() -> None:
         async def work(run: Run) -> None:
             if held == "by the lock":
                 assert lock.acquire(1)
             else:
                 foreigner.execute("begin immediate")
-            loop.call_later(0.3, lock.release)
-            loop.call_later(0.3, foreigner.rollback)
             beats = asyncio.ensure_future(beat())
             await put(await run.tx, "report")
-            beats.cancel()
+            assert beats.done()
 
         await _run(job(desk, work))
-        return counted
-
-    counted = 0
 
     async def beat() -> None:
-        nonlocal counted
-        while True:
+        for _ in range(6):
             await asyncio.sleep(0.01)
-            counted += 1
+        lock.release()
+        foreigner.rollback()
 
-    assert play(desk, story) > 5
+    play(desk, story)
+
     assert shop.effects == ["report"]
     lock.close()
     foreigner.close()

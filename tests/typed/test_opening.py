@@ -21,8 +21,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
 import duly
+from duly.redaction import shown_url
 from duly.store.place import url_of
-from duly.store.postgres import redacted
 from tests.borrowed.callers import django_database, engine_url, let_sqlalchemy_begin
 from tests.borrowed.shop import Shop, on_sqlite
 from tests.typed.desks import DjangoEffect, Effect, OfDjango, OfSession
@@ -126,7 +126,7 @@ def test_the_url_of_a_connection_has_its_password_and_what_else_it_was_made_with
     found, named = conninfo_to_dict(url), conninfo_to_dict(server.url)
     assert found.items() >= made_with.items()
     assert all(found[part] == named[part] for part in ("user", "host", "dbname"))
-    assert "secret" not in redacted(url)
+    assert "secret" not in shown_url(url)
     with psycopg.connect(url) as again:
         assert again.execute("show statement_timeout").fetchone() == ("9s",)
 

@@ -24,9 +24,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 import duly
 import duly.aio
+from duly.redaction import shown_url
 from duly.store.migrations import postgres
 from duly.store.place import url_of
-from duly.store.postgres import redacted
 from tests.borrowed.callers import django_database, engine_url, let_sqlalchemy_begin
 from tests.borrowed.shop import Shop, on_sqlite
 from tests.servers import Server
@@ -256,7 +256,7 @@ def test_the_url_of_a_connection_of_asyncpg_has_what_it_was_made_with(server: Se
     found, named = conninfo_to_dict(url), conninfo_to_dict(server.url)
     assert (found["password"], found["application_name"]) == (secret, "a shop")
     assert all(found[part] == named[part] for part in ("user", "host", "dbname"))
-    assert "secret" not in redacted(url)
+    assert "secret" not in shown_url(url)
     with psycopg.connect(url) as again:
         assert again.execute("show statement_timeout").fetchone() == ("9s",)
         assert again.execute("show shop.words").fetchone() == (r"a b, \c",)

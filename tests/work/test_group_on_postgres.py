@@ -24,13 +24,12 @@ GROUP: dict[str, Any] = {"catch_up": duly.EACH, "inline": True, "group": 100, "r
 
 @pytest.fixture
 def url(server: Server) -> Iterator[str]:
-    url = server.new_database()
-    HandClock(url, at="2026-09-15T03:00:00Z")
-    with psycopg.connect(url) as connection:
-        connection.execute("create table balance (units integer)")
-        connection.execute("insert into balance values (0)")
-    yield url
-    server.drop(url)
+    with server.ledger() as url:
+        HandClock(url, at="2026-09-15T03:00:00Z")
+        with psycopg.connect(url) as connection:
+            connection.execute("create table balance (units integer)")
+            connection.execute("insert into balance values (0)")
+        yield url
 
 
 @pytest.fixture(autouse=True)

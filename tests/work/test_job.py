@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import duly
-from duly.errors import Misuse, UnknownScope
+from duly.errors import Misuse, NameInvalid, UnknownScope
 from tests.books import LATE, LEASE
 from tests.work.bank import Bank, Worker, add_ten, until
 
@@ -435,11 +435,23 @@ def test_declaring_a_job_writes_nothing(bank: Bank) -> None:
 
 def test_policies_are_stored_as_they_were_declared(bank: Bank) -> None:
     job = bank.daily_credit(
-        effect="idempotent", remembers="24h", retries=5, lease="30s", overlap=True, owner="payments"
+        effect="idempotent", remembers="24h", retries=5, lease="30s", retain="90d", overlap=True, owner="payments"
     )
 
     job.catch_up()
 
-    assert bank.rows("select contract, remembers, retries, lease, overlap, owner from duly_job") == [
-        ("idempotent", 86_400_000_000, 5, 30_000_000, 1, "payments")
+    assert bank.rows("select contract, remembers, retries, lease, retain, overlap, owner from duly_job") == [
+        ("idempotent", 86_400_000_000, 5, 30_000_000, 90 * 86_400_000_000, 1, "payments")
     ]
+
+
+@pytest.mark.parametrize("scope", ["a\nb", "\x1b[31mred", " lead", "x" * 201])
+def test_what_cannot_be_a_scope_enters_no_roster(bank: Bank, scope: str) -> None:
+    credit = bank.ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)(lambda run: add_ten(run.tx))
+
+    with pytest.raises(NameInvalid, match="scope"):
+        credit.run("2026-09-13", scope=scope)
+    with pytest.raises(NameInvalid, match="scope"):
+        credit.attempt(scope, "test")
+
+    assert bank.units == 0

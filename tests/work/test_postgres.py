@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any, LiteralString, cast
 
 import psycopg
@@ -42,8 +43,9 @@ class Shop:
 
 
 @pytest.fixture
-def shop(server: Server) -> Shop:
-    return Shop(server.new_database())
+def shop(server: Server) -> Iterator[Shop]:
+    with server.ledger() as url:
+        yield Shop(url)
 
 
 def test_a_database_without_a_ledger_says_so(server: Server) -> None:
@@ -124,6 +126,26 @@ def test_the_transaction_of_a_run_cannot_be_ended_by_it(shop: Shop, inline: bool
     assert shop.units == 20
 
 
+def test_nobody_waits_for_the_commit_of_a_stranger_who_is_doing_the_same(shop: Shop) -> None:
+    key = "credit:2026-10-05[UTC]"
+    shop.ledger.job("credit", duly.daily("UTC"), catch_up=duly.LATEST)(lambda run: None).run("2026-10-04")
+    with shop.connected() as first, shop.connected() as second:
+        second.execute("set lock_timeout = '5s'")
+        second.commit()
+        assert duly.once(first, key)
+
+        with pytest.raises(duly.RunBusy, match="another transaction"):
+            duly.once(second, key)
+        busy = shop.ledger.take(key)
+        assert duly.once(second, "credit:2026-10-03[UTC]")  # another window is nobody's business
+
+        assert isinstance(busy, duly.Busy)
+        assert busy.owner == "another transaction"
+        first.rollback()
+        second.commit()
+    assert shop.ledger.take(key)
+
+
 def test_once_is_true_once_in_the_callers_transaction(shop: Shop) -> None:
     def credit(day: str, *, fail: bool = False) -> bool:
         with shop.connected() as connection:
@@ -150,7 +172,10 @@ def test_eight_threads_on_one_key_give_one_effect(shop: Shop) -> None:
     def worker() -> None:
         with shop.connected() as connection:
             start.wait()
-            applied = duly.once(connection, "daily-credit:2026-09-13T00:00:00Z")
+            try:
+                applied = duly.once(connection, "daily-credit:2026-09-13T00:00:00Z")
+            except duly.RunBusy:  # another has not committed yet
+                applied = False
             if applied:
                 connection.execute(ADD)
         answers.append(applied)

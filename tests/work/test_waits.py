@@ -18,7 +18,6 @@ import pytest
 import duly
 import duly.aio
 from duly.store import VERSION_LOCK
-from duly.store.migrations.postgres import create
 from duly.store.postgres import PostgresStore
 from tests.proxy import Proxy
 from tests.servers import Server
@@ -34,13 +33,11 @@ AsyncTx: TypeAlias = "psycopg.AsyncConnection[Any]"
 
 @pytest.fixture
 def url(server: Server) -> Iterator[str]:
-    url = server.new_database()
-    create(url, by="dev@example")
-    with psycopg.connect(url) as connection:
-        connection.execute("create table balance (units integer)")
-        connection.execute("insert into balance values (0)")
-    yield url
-    server.drop(url)
+    with server.ledger(clock="system") as url:
+        with psycopg.connect(url) as connection:
+            connection.execute("create table balance (units integer)")
+            connection.execute("insert into balance values (0)")
+        yield url
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import os
 import re
 
 from duly.errors import Misuse
-from duly.work.schedule_flags import FLAGS, schedule_given
+from duly.schedule.written import FLAGS
+from duly.work.schedule_flags import schedule_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class _NameConfiguration(argparse.Action):
 def add_scope(parser: argparse.ArgumentParser) -> None:
     """`--scope`."""
     parser.add_argument("--scope", metavar="SCOPE", help="the tenant or account whose runs are meant")
+
+
+def add_quiet(parser: argparse.ArgumentParser, means: str = "say nothing but what is asked for, and errors") -> None:
+    """`-q`."""
+    parser.add_argument("-q", "--quiet", action="store_true", help=means)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:

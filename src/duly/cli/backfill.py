@@ -6,26 +6,39 @@ import os
 import sys
 
 from duly.cli import codes
-from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_0, count_from_1
-from duly.cli.change import add_reason, write_or_try
-from duly.cli.ledgers import open_ledger, open_to_look, shown
-from duly.cli.output import Cell, document, iso, note, show, table, when
+from duly.cli.arguments import add_format, add_ledger, add_quiet, add_scope, count_from_0, count_from_1
+from duly.cli.bar import Bar, drawn
+from duly.cli.change import add_reason, word_of
+from duly.cli.ledgers import open_ledger, open_to_look
+from duly.cli.output import Cell, document, note, show, table, when
 from duly.cli.runs_argument import job_meant, known_job, scope_of
-from duly.errors import Misuse, WindowInvalid
-from duly.evidence import verdict
-from duly.evidence.backfill import Progress, listed, progress
-from duly.evidence.next import parse_range
-from duly.ledger import backfill_states as backfills
-from duly.ledger.address import known_or_raise
-from duly.ledger.ask import now as ledger_now
+from duly.errors import Misuse
+from duly.evidence.backfill import Progress, asked_for, listed, progress
+from duly.evidence.backfill_words import (
+    SIGNS,
+    left_out,
+    line_of,
+    numbers,
+    others,
+    why_one_at_a_time,
+    window_text,
+    works,
+)
+from duly.evidence.documents.backfill import (
+    BACKFILL,
+    BACKFILLS,
+    PLAN,
+    STARTED,
+    plan_as_json,
+    progress_as_json,
+    started_as_json,
+)
 from duly.ledger.backfill import (
-    ALL,
     COMPLETED,
     MISSING,
     NEWEST,
     OLDEST,
     OPEN,
-    WHAT,
     Asked,
     Plan,
     Started,
@@ -35,10 +48,9 @@ from duly.ledger.backfill import (
     resume_backfill,
     start,
 )
-from duly.ledger.register import scheduled
-from duly.ledger.resolve import Word
-from duly.schedule.keys import nominal_text
-from duly.work.identity import actor
+from duly.ledger.named import TO_FILL_IN
+from duly.redaction import shown_url
+from duly.store.tried import write_or_try
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +60,7 @@ if TYPE_CHECKING:
     from duly.cli.output import Json
     from duly.ledger.ask import Operation
     from duly.ledger.backfill import Backfill
-    from duly.ledger.records import Known
+    from duly.ledger.resolve import Word
 
 HELP = "past windows on request: plan and start JOB RANGE; pause, resume, cancel, show ID; list"
 EXAMPLE = (
@@ -58,15 +70,6 @@ EXAMPLE = (
 )
 
 STOP_AFTER = 3  # a command that fails is not to fail for a year of windows
-_BAR = 20
-
-_COLOURS = {
-    backfills.ACTIVE: ("▶", verdict.RUNNING),
-    backfills.PAUSED: ("○", verdict.DUE),
-    backfills.STOPPED: ("✗", verdict.FAILED),
-    backfills.CANCELLED: ("»", verdict.SKIPPED),
-    backfills.DONE: ("✓", verdict.COMPLETE),
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,6 +120,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"stop when so many of its windows need a person (default: {STOP_AFTER}; 0: never)",
     )
+    add_quiet(parser, "do not say how far it is")
     add_scope(parser)
 
 
@@ -157,35 +161,35 @@ async def _asked(args: argparse.Namespace) -> tuple[str, Asked]:
     """The scope and the range that were typed, as the job's schedule reads them."""
     args.job = await job_meant(args.job)
     scope = await scope_of(args.job, args.scope)
-    schedule, _, _ = scheduled(await known_or_raise(args.job, scope))
-    wanted = parse_range(args.range, schedule.zone, await ledger_now())
-    if wanted.begin is None:
-        raise WindowInvalid(f"range: {args.range!r} has no beginning; write where to begin, as 2026-01-01..2026-02-01")
-    what = [kind for word in args.what.split(",") for kind in (ALL if word.strip() == "all" else (word.strip(),))]
-    ordered = tuple(kind for kind in WHAT if kind in what) + tuple(kind for kind in what if kind not in WHAT)
-    return scope, Asked(
+    return scope, await asked_for(
+        args.job,
+        scope,
         args.range,
-        2 * wanted.begin,
-        None if wanted.end is None else 2 * wanted.end,
-        ordered,
-        args.order,
-        args.concurrency,
-        args.stop_after or None,
+        what=args.what,
+        order=args.order,
+        concurrency=args.concurrency,
+        stop_after=args.stop_after,
     )
 
 
-async def _planned(args: argparse.Namespace) -> Plan:
+async def _planned(args: argparse.Namespace, tell: Callable[[int], object]) -> Plan:
     scope, asked = await _asked(args)
-    return await plan(args.job, scope, asked)
+    return await plan(args.job, scope, asked, tell)
+
+
+def _bar(args: argparse.Namespace) -> Bar:
+    """A year of minutes takes a while to be looked at."""
+    return Bar(args.job, "windows looked at", quiet=args.quiet)
 
 
 def _plan(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
-    planned, now = store.read(_planned(args)), store.now()
+    with _bar(args) as bar:
+        planned, now = store.read(_planned(args, bar)), store.now()
     if args.format == "table":
         print(_plan_in_words(planned, args, now))
     else:
-        print(document("duly.backfill_plan.v1", _plan_as_json(planned)))
+        print(document(PLAN, plan_as_json(planned)))
     if planned.to_do:
         note(f"nothing was changed; `{_start_line(args, planned)}` starts it")
     return codes.DONE
@@ -199,30 +203,30 @@ def _start_line(args: argparse.Namespace, planned: Plan) -> str:
     for flag, default in (("what", MISSING), ("order", OLDEST), ("concurrency", 1), ("stop_after", STOP_AFTER)):
         if (value := getattr(args, flag)) != default:
             given += [f"--{flag.replace('_', '-')}", str(value)]
-    ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
+    ledger = ["--ledger", shown_url(args.ledger)] if args.ledger else []
     expect = ["--expect", str(planned.to_do)]
-    return join(["duly", "backfill", "start", args.job, args.range, *given, *ledger, *expect, "--reason", "why"])
+    return join(["duly", "backfill", "start", args.job, args.range, *given, *ledger, *expect, "--reason", TO_FILL_IN])
 
 
 def _start(args: argparse.Namespace) -> int:
-    word = _word(args, [args.job, args.range])
+    word = word_of(args, "backfill start")
     store = open_ledger(args.ledger)
 
-    async def started() -> Started:
+    async def started(tell: Callable[[int], object]) -> Started:
         scope, asked = await _asked(args)
-        return await start(args.job, scope, asked, word, expect=args.expect)
+        return await start(args.job, scope, asked, word, expect=args.expect, tell=tell)
 
-    try:
-        found = write_or_try(store, started(), dry_run=args.dry_run)
-    except Misuse as e:
-        if str(e).startswith("expect:") and e.next_step is None:
-            e.next_step = _start_line(args, store.read(_planned(args)))
-        raise
+    with _bar(args) as bar:
+        try:
+            found = write_or_try(store, started(bar), dry_run=args.dry_run)
+        except Misuse as e:
+            if str(e).startswith("expect:") and e.next_step is None:
+                e.next_step = _start_line(args, store.read(_planned(args, bar)))
+            raise
     if args.format == "table":
         print(_plan_in_words(found.plan, args, store.now()))
     else:
-        fields = {"id": found.backfill.id, "dry_run": args.dry_run, **_plan_as_json(found.plan)}
-        print(document("duly.backfill_started.v1", fields))
+        print(document(STARTED, started_as_json(found, dry_run=args.dry_run)))
     if args.dry_run:
         note("nothing was changed: this was a dry run")
     else:
@@ -234,11 +238,11 @@ def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     known, asked = planned.known, planned.asked
     if planned.first is None or planned.last is None:
         under = "" if planned.before is None else " under the schedule in force"
-        return f"{_name(known)}: no window of {asked.text} has come due{under}{_left_out(planned)}"
+        return f"{line_of(known)}: no window of {asked.text} has come due{under}{left_out(planned)}"
     zone = known.version.zone if known.version is not None else "UTC"
-    first, last = (_window(known, occurrence.nominal) for occurrence in (planned.first, planned.last))
+    first, last = (window_text(known, occurrence.nominal) for occurrence in (planned.first, planned.last))
     bounds = " to ".join(when(at, zone, time=args.time, now=now) for at in (planned.first.start, planned.last.end))
-    said = [f"{_name(known)} [{zone}]  {first} to {last}  ({bounds})"]
+    said = [f"{line_of(known)} [{zone}]  {first} to {last}  ({bounds})"]
     rows: list[list[str | Cell]] = [
         [f"  {number}", kind, "to do" if (MISSING if kind == OPEN else kind) in asked.what else ""]
         for kind, number in planned.counts.items()
@@ -247,74 +251,19 @@ def _plan_in_words(planned: Plan, args: argparse.Namespace, now: int) -> str:
     said.append(table(rows))
     at_a_time = "one at a time" if planned.at_a_time == 1 else f"{planned.at_a_time} at a time"
     stops = "" if asked.stop_after is None else f"; it stops when {asked.stop_after} of them need a person"
-    said.append(f"{planned.to_do} to be worked, the {asked.direction} first, {at_a_time}{stops}{_left_out(planned)}")
-    if planned.at_a_time < asked.concurrency:
-        why = "runs of this job may not overlap" if not known.job.overlap else "this job is ordered"
-        said.append(f"{why}: so they are worked one at a time, whatever the concurrency")
+    said.append(f"{planned.to_do} to be worked, the {asked.direction} first, {at_a_time}{stops}{left_out(planned)}")
+    if why := why_one_at_a_time(planned):
+        said.append(why)
     if COMPLETED in asked.what and planned.counts[COMPLETED]:
         said.append(f"{planned.counts[COMPLETED]} are complete and are done again, as new revisions")
     return "\n".join(said)
-
-
-def _left_out(planned: Plan) -> str:
-    future = f"; {planned.future} are not due yet and are left out" if planned.future else ""
-    ended = f"; {planned.not_owed} come due after the line ended, and are not owed" if planned.not_owed else ""
-    before = f"; {planned.before.words(planned.known)}" if planned.before is not None else ""
-    return future + ended + before
-
-
-def _plan_as_json(planned: Plan) -> dict[str, Json]:
-    known, asked = planned.known, planned.asked
-    counts: dict[str, Json] = dict(planned.counts)
-    what: list[Json] = list(asked.what)
-    first, last = planned.first, planned.last
-    return {
-        "job": known.job.name,
-        "scope": "" if known.line is None else known.line.scope,
-        "range": asked.text,
-        "first": None if first is None else _window(known, first.nominal),
-        "last": None if last is None else _window(known, last.nominal),
-        "start": iso(None if first is None else first.start),
-        "end": iso(None if last is None else last.end),
-        "counts": counts,
-        "to_do": planned.to_do,
-        "not_due": planned.future,
-        "not_owed": planned.not_owed,
-        "of_schedule_before": 0 if planned.before is None else planned.before.windows,
-        "what": what,
-        "order": asked.direction,
-        "concurrency": asked.concurrency,
-        "at_a_time": planned.at_a_time,
-        "stop_after": asked.stop_after,
-    }
-
-
-def _window(known: Known, nominal: int) -> str:
-    assert known.series is not None
-    return nominal_text(known.series.grain, nominal, known.series.zone)
-
-
-def _name(known: Known) -> str:
-    scope = "" if known.line is None else known.line.scope
-    return f"{scope}/{known.job.name}" if scope else known.job.name
-
-
-def _word(args: argparse.Namespace, words: list[str]) -> Word:
-    if not (args.reason or "").strip():
-        from shlex import join
-
-        raise Misuse(
-            f"backfill {args.verb}: say why with --reason; it is kept in the ledger",
-            next_step=join(["duly", "backfill", args.verb, *words, "--reason", "the feed was wrong"]),
-        )
-    return Word(actor(), args.reason.strip())
 
 
 # -- pause, resume, cancel -----------------------------------------------------------------------------------------------
 
 
 def _change(args: argparse.Namespace) -> int:
-    word = _word(args, [str(args.id)])
+    word = word_of(args, f"backfill {args.verb}")
     store = open_ledger(args.ledger)
 
     async def changed() -> Progress:
@@ -325,21 +274,13 @@ def _change(args: argparse.Namespace) -> int:
     if args.format == "table":
         print(_in_words(found, args))
     else:
-        print(document("duly.backfill.v1", {"dry_run": args.dry_run, **_as_json(found)}))
+        print(document(BACKFILL, {"dry_run": args.dry_run, **progress_as_json(found)}))
     note("nothing was changed: this was a dry run" if args.dry_run else _then(args.verb, found))
     return codes.DONE
 
 
 def _then(verb: str, found: Progress) -> str:
-    return _THEN[verb].format(works=_works(found))
-
-
-def _works(found: Progress) -> str:
-    """The command that works it, as a person would type it, up to what it runs."""
-    from shlex import join
-
-    scope = ["--scope", found.owner.scope] if found.owner.scope else []
-    return join(["duly", "exec", found.owner.job, *scope, "--backfill"])
+    return _THEN[verb].format(works=works(found))
 
 
 # -- show and list -------------------------------------------------------------------------------------------------------
@@ -350,9 +291,9 @@ def _show(args: argparse.Namespace) -> int:
     if args.format == "table":
         print(_in_words(found, args))
     elif args.format == "json":
-        print(document("duly.backfill.v1", _as_json(found)))
+        print(document(BACKFILL, progress_as_json(found)))
     else:
-        show(args, "duly.backfill.v1", {}, "backfills", [{"key": str(args.id), **_as_json(found)}], str)
+        show(args, BACKFILL, {}, "backfills", [{"key": str(args.id), **progress_as_json(found)}], str)
     return codes.DONE
 
 
@@ -361,19 +302,19 @@ def _list(args: argparse.Namespace) -> int:
     if args.job is not None:
         args.job = store.read(known_job(args.job, args.scope))
     found = store.read(listed(args.job, args.scope, args.n))
-    records: list[dict[str, Json]] = [{"key": str(each.backfill.id), **_as_json(each)} for each in found]
-    show(args, "duly.backfills.v1", {}, "backfills", records, lambda: table([_row(each) for each in found]))
+    records: list[dict[str, Json]] = [{"key": str(each.backfill.id), **progress_as_json(each)} for each in found]
+    show(args, BACKFILLS, {}, "backfills", records, lambda: table([_row(each) for each in found]))
     return codes.DONE
 
 
 def _state(found: Progress) -> Cell:
-    glyph, word = _COLOURS[found.backfill.state]
+    glyph, word = SIGNS[found.backfill.state]
     return Cell(f"{glyph} {found.backfill.state}", word)
 
 
 def _row(found: Progress) -> list[str | Cell]:
     mine = found.backfill
-    return [str(mine.id), _state(found), _name(found.known), mine.asked, mine.what, numbers(found), mine.reason]
+    return [str(mine.id), _state(found), line_of(found.known), mine.asked, mine.what, numbers(found), mine.reason]
 
 
 def _in_words(found: Progress, args: argparse.Namespace) -> str:
@@ -384,7 +325,7 @@ def _in_words(found: Progress, args: argparse.Namespace) -> str:
         return when(instant, zone, time=args.time, now=now)
 
     rows: list[list[str | Cell]] = [
-        [f"backfill {mine.id}", _state(found), _name(found.known), mine.asked],
+        [f"backfill {mine.id}", _state(found), line_of(found.known), mine.asked],
         ["asked for", f"{at(mine.asked_at)} by {mine.by}: {mine.reason}"],
         ["windows", f"{mine.what}, the {mine.direction} first, from {at(mine.since)} to {at(mine.until)}"],
         ["at a time", str(found.at_a_time)],
@@ -394,56 +335,8 @@ def _in_words(found: Progress, args: argparse.Namespace) -> str:
     if (mine.said_by, mine.said) != (mine.by, mine.reason):
         rows.append([mine.state, f"by {mine.said_by}: {mine.said}"])
     if found.is_worked_off:
-        works = _works(found)
-        rows.append(["nothing left", f"`{works} -- COMMAND` finds that and ends it; until then it holds the horizon"])
-    drawn = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    return "\n".join([table(rows), bar(found) if drawn else numbers(found)])
-
-
-def bar(found: Progress) -> str:
-    """As `[#####.....] 212/365  4 running  1 failed`. Pure."""
-    filled = _BAR * found.done // found.total if found.total else _BAR
-    return f"[{'#' * filled}{'.' * (_BAR - filled)}] {numbers(found)}"
-
-
-def numbers(found: Progress) -> str:
-    """As `212/365  4 running  1 failed`. Pure."""
-    others = {
-        "running": found.running,
-        "failed": found.failed,
-        "unknown": found.unknown,
-        "to be tried again": found.waiting,
-    }
-    said = [f"{number} {word}" for word, number in others.items() if number]
-    return "  ".join([f"{found.done}/{found.total}", *said])
-
-
-def _as_json(found: Progress) -> dict[str, Json]:
-    mine = found.backfill
-    what: list[Json] = list(mine.wanted)
-    return {
-        "id": mine.id,
-        "job": found.owner.job,
-        "scope": found.owner.scope,
-        "range": mine.asked,
-        "start": iso(mine.since),
-        "end": iso(mine.until),
-        "what": what,
-        "order": mine.direction,
-        "concurrency": mine.concurrency,
-        "at_a_time": found.at_a_time,
-        "stop_after": mine.stop_after,
-        "state": mine.state,
-        "asked_at": iso(mine.asked_at),
-        "by": mine.by,
-        "reason": mine.reason,
-        "state_by": mine.said_by,
-        "state_reason": mine.said,
-        "windows": found.total,
-        "done": found.done,
-        "running": found.running,
-        "failed": found.failed,
-        "unknown": found.unknown,
-        "waiting": found.waiting,
-        "left": found.left,
-    }
+        rows.append(
+            ["nothing left", f"`{works(found)} -- COMMAND` finds that and ends it; until then it holds the horizon"]
+        )
+    is_drawn = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return "\n".join([table(rows), f"{drawn(found.done, found.total)}{others(found)}" if is_drawn else numbers(found)])

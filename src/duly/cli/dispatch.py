@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-# The words in the order of the help. A command is the module of its name in this folder.
+# The words in the order of the help. A command is the module of its name in this folder (`module_of`).
 COMMANDS = {
     "Work": ("exec", "due", "daemon"),
-    "See": ("status", "check", "explain", "next", "runs"),
-    "Say": ("retry", "skip", "unskip", "reopen", "cancel", "resolve", "backfill", "outbox"),
-    "Keep": ("jobs", "db", "demo"),
+    "See": ("status", "check", "explain", "next", "runs", "web", "metrics"),
+    "Say": ("retry", "skip", "unskip", "reopen", "cancel", "resolve", "backfill", "outbox", "alerts"),
+    "Keep": ("jobs", "import", "db", "doctor", "completion", "demo"),
 }
 NAMES = tuple(name for names in COMMANDS.values() for name in names)
 SEES_NOTHING_BUT_COMMANDS = ("help", "--help", "-h")
@@ -69,7 +69,7 @@ def _dispatch(words: list[str]) -> int:
 
         print(usage())
         return codes.DONE
-    return call(import_module(f"duly.cli.{first}"), first, words[1:])
+    return call(module_of(first), first, words[1:])
 
 
 def call(command: ModuleType, name: str, words: list[str]) -> int:
@@ -102,9 +102,9 @@ def _is_full(error: Exception) -> bool:
 
 def _confess(error: Exception) -> None:
     """Show an error that nobody foresaw, with all that its repair needs."""
-    import traceback
+    from duly.redaction import traceback_of
 
-    traceback.print_exception(error)
+    print(traceback_of(error), file=sys.stderr)
     print(f"duly: this is a bug of duly {__version__}; please report it with the lines above", file=sys.stderr)
 
 
@@ -122,7 +122,7 @@ def overview() -> str:
     parts = ["duly: every scheduled period, done once, and on the record.", "", "usage: duly COMMAND …"]
     for group, names in COMMANDS.items():
         parts += ["", f"{group}:"]
-        parts += [f"  {name:<9}{import_module(f'duly.cli.{name}').HELP}" for name in names if _is_there(name)]
+        parts += [f"  {name:<11}{module_of(name).HELP}" for name in names if _is_there(name)]
     parts += [
         "",
         "duly COMMAND --help says more, with an example. A ledger is named by --ledger, $DULY_LEDGER or duly.toml.",
@@ -130,5 +130,14 @@ def overview() -> str:
     return "\n".join(parts)
 
 
+def module_of(name: str) -> ModuleType:
+    """The module of a command."""
+    return import_module(f"duly.cli.{_module_name(name)}")
+
+
+def _module_name(name: str) -> str:
+    return "import_" if name == "import" else name  # which no statement could import under its own name
+
+
 def _is_there(name: str) -> bool:
-    return os.path.exists(os.path.join(os.path.dirname(__file__), f"{name}.py"))
+    return os.path.exists(os.path.join(os.path.dirname(__file__), f"{_module_name(name)}.py"))

@@ -19,16 +19,27 @@ from duly.cli.codes import (
     WAITS_FOR_A_PERSON,
     code_of,
 )
-from duly.cli.complain import complain, say
-from duly.cli.exec_flags import adhoc_given, backfill_given, beside, declaration, end_of_flags, order_given, parse
+from duly.cli.complain import say
+from duly.cli.exec_flags import (
+    adhoc_given,
+    backfill_given,
+    beside,
+    check_log_form,
+    declaration,
+    end_of_flags,
+    log_form,
+    order_given,
+    parse,
+)
 from duly.cli.exec_talk import Teller
 from duly.cli.ledgers import configured, open_or_make_ledger
 from duly.errors import (
+    AGAIN,
+    DECIDED,
+    ConfigurationInvalid,
     DulyError,
-    LedgerCorrupt,
-    LedgerForbidden,
     LedgerUnavailable,
-    LedgerUnwritable,
+    LedgerWentBack,
     Misuse,
     NoLedger,
     NoSchedule,
@@ -40,15 +51,17 @@ from duly.errors import (
     RunSkipped,
     ScheduleChanged,
     UnknownJob,
+    meaning_of,
 )
 from duly.ledger import states
 from duly.ledger.address import key_of, scopes_of, scopes_to_work
 from duly.ledger.records import pause_words
 from duly.records import record, replace
+from duly.schedule.written import FLAGS
 from duly.times import SECOND, instant_text
 from duly.work.child import Signals
 from duly.work.poke import Poke
-from duly.work.schedule_flags import FLAGS, host_zone, line_with
+from duly.work.schedule_flags import host_zone, line_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +71,9 @@ if TYPE_CHECKING:
     from duly.ledger.records import AlreadyCompleted, Busy, NotDue, Run
     from duly.ledger.register import Declaration
     from duly.store.protocol import Store
+    from duly.work.configuration import Layers
     from duly.work.poke import Order, Report
+    from duly.work.probe import CommandProbe
 
 HELP = "wrap a command: what cron, systemd and Kubernetes call"
 
@@ -72,18 +87,19 @@ def run(argv: Sequence[str]) -> int:
 
         print(usage())
         return DONE if argv else USAGE
-    teller = Teller(loud=_is_loud(typed), quiet="-q" in typed or "--quiet" in typed, typed=typed)
+    quiet = "-q" in typed or "--quiet" in typed
+    teller = Teller(loud=_is_loud(typed), quiet=quiet, typed=typed, form=log_form(typed))
     try:
         return _run(parse(argv), teller)
     except DulyError as e:
-        complain(e, ["duly", "exec", *argv])
+        teller.complain(e, ["duly", "exec", *argv])
         return _code_of(e)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception:
-        from traceback import print_exc
+    except Exception as e:
+        from duly.redaction import traceback_of
 
-        print_exc()
+        say(traceback_of(e))
         say("duly: this is a bug of duly's; what the ledger holds is told by:\n  try: duly status")
         return OUR_BUG
 
@@ -113,11 +129,23 @@ def _run(given: Given, teller: Teller) -> int:
     if layers is not None:
         ledger = layers.ledger()
         entry = layers.job(given.job) if given.argv else layers.job_or_raise(given.job)
+    check_log_form(given)
     declared = declaration(given, entry)
     given = beside(given, entry)
     order = order_given(given, () if ledger is None else ledger.hidden)
-    adhoc = adhoc_given(given)
+    if order.keep_output:
+        from duly.cli.secrets import redaction
+
+        order = replace(order, redaction=redaction(layers, given.one("ledger")))
     backfill = backfill_given(given)
+    firing = None
+    if given.has("trigger"):
+        from duly.cli.exec_trigger import firing_given
+        from duly.trigger import trigger_words
+
+        firing = firing_given(given, os.environ)
+        order = replace(order, trigger=trigger_words(firing))
+    adhoc = adhoc_given(given)
     duplicate = given.number("exit-duplicate", at_most=255)
     busy = given.duration("busy-timeout")
     _forget_outcome(given)
@@ -125,7 +153,13 @@ def _run(given: Given, teller: Teller) -> int:
     signals = Signals()
     try:
         store = open_or_make_ledger(given.one("ledger"), None if busy is None else busy / SECOND, layers)
-        for_all = Pokes(given, store, declared, order, signals, teller, reports)
+        if firing is not None:
+            from duly.cli.exec_trigger import named_by
+
+            given = named_by(firing, given, declared, store)
+            adhoc = adhoc_given(given)
+        probe = None if entry is None else entry.probe(order.environment)
+        for_all = Pokes(given, store, declared, order, signals, teller, reports, probe)
         if given.has("backfill"):
             from duly.cli.exec_backfill import work_backfill
 
@@ -141,11 +175,31 @@ def _run(given: Given, teller: Teller) -> int:
     if code == 0 and not reports and duplicate is not None:
         code = duplicate
     _write_outcome(given, reports, code, why)
-    if any(report.sent for report in reports):
+    sent = any(report.sent for report in reports)
+    if layers is not None and not signals.asked_to_end and _is_time_to_look(layers, store):
+        from duly.cli.exec_look import look_and_deliver
+
+        look_and_deliver(store, layers, everything=sent)
+    elif sent:
         from duly.cli.exec_deliver import deliver
 
         deliver(store)
     return code
+
+
+def _is_time_to_look(layers: Layers, store: Store) -> bool:
+    """Whether somebody wants to be told of alerts, and nobody has looked for a while. One read of one row."""
+    try:
+        every = layers.alerts_every()
+        if every is None:
+            return False
+        from duly.ledger.looks import is_time_to_look
+
+        return store.glance(is_time_to_look(every))
+    except ConfigurationInvalid:  # whoever looks says so
+        return True
+    except DulyError:
+        return False
 
 
 def _forget_outcome(given: Given) -> None:
@@ -186,6 +240,17 @@ class Pokes:
     signals: Signals
     teller: Teller
     reports: list[Report]
+    probe: CommandProbe | None
+
+    def ask_probe(self, declared: Declaration) -> None:
+        """Ask about the runs of a line whose outcome is unknown, where the job has a probe."""
+        if self.probe is not None:
+            from duly.work.probe import ask_about_all
+
+            for probed in ask_about_all(
+                self.store, declared.job, declared.scope, self.probe, is_over=self.signals.end_is_wanted
+            ):
+                self.teller.probed(probed)
 
     def work_owed(self) -> tuple[int, str]:
         """Work what is owed; answers exec's code and the reason in a few words."""
@@ -194,6 +259,7 @@ class Pokes:
         lines = self.lines()
         ended = None if lines else self._ended_at()
         for declared in lines:
+            self.ask_probe(declared)
             poke = self.poke(declared)
             standing = poke.work_owed()
             self.reports.extend(poke.reports.values())
@@ -229,6 +295,7 @@ class Pokes:
         from duly.ledger.named import peek_adhoc, peek_window, take_adhoc, take_window
         from duly.ledger.records import Claimer
 
+        self.ask_probe(declared)
         poke = self.poke(declared)
         onlooker = Claimer(b"", "", self.order.trigger)
         try:
@@ -331,14 +398,12 @@ def code_of_answer(answer: AlreadyCompleted | Busy | NotDue) -> tuple[int, str]:
 
 def _code_of(error: DulyError) -> int:
     """exec's code of an error: an unreachable ledger is worth another try by whatever called."""
-    if isinstance(error, (RunSkipped, Retired)):
-        return 0
+    if meaning_of(error) == DECIDED:
+        return DONE
     if isinstance(error, NoLedger):  # its tables are made by a person, once
         return CONFIGURATION
-    if isinstance(error, LedgerUnavailable) and not isinstance(
-        error, (LedgerUnwritable, LedgerCorrupt, LedgerForbidden)
-    ):
-        return TRY_AGAIN
+    if isinstance(error, LedgerWentBack) or (isinstance(error, LedgerUnavailable) and meaning_of(error) == AGAIN):
+        return TRY_AGAIN  # of one that went back the next process knows nothing, and asks anew
     if isinstance(error, NotAllowed):
         return USAGE
     return code_of(error)

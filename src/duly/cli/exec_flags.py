@@ -12,11 +12,12 @@ from duly.errors import Misuse, UnknownScope
 from duly.ledger.register import Declaration, check_policies
 from duly.records import record, replace
 from duly.schedule.keys import check_adhoc, check_job_name, check_scope
+from duly.schedule.written import FLAGS
 from duly.times import DAY, SECOND, parse_duration
 from duly.work.command import inherited
 from duly.work.identity import actor, new_attempt_id, uuid_text
 from duly.work.poke import Order
-from duly.work.schedule_flags import FLAGS, line_with, schedule_given
+from duly.work.schedule_flags import line_with, schedule_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,22 +43,29 @@ OPTIONS = {
     "timeout": ("TIME", "end the command after this long: SIGTERM, then SIGKILL"),
     "lease": ("TIME", "how long a claim lives without a heartbeat (60s)"),
     "grace": ("TIME", "how long after its due time a window may still be open without being late"),
+    "retain": ("TIME", "how long what is settled is kept, as 90d, or forever; duly db prune forgets it then"),
     "overlap": ("yes|no", "whether runs of one job and scope may overlap (no)"),
     "ordered": ("yes|no", "whether a run waits until the one before it is settled (no)"),
     "owner": ("NAME", "who is asked about this job"),
     "window": ("W", "work this window, as 2026-11-28 or 2026-11-28T14"),
     "adhoc": ("[ID]", "run outside the schedule; prints its id, and a retry passes it back"),
+    "trigger": (
+        "SOURCE",
+        "work the window that a scheduler elsewhere meant: airflow, cloud-scheduler, eventbridge, kubernetes, systemd",
+    ),
     "backfill": ("[ID]", "work a backfill's windows, one after the other, until none is left to take"),
     "one": ("", "stop after one run"),
     "output": ("FILE", "the command writes to $DULY_OUTPUT; moved to FILE when it ends with 0"),
     "replace": ("", "with --output: overwrite what is there"),
     "chronic": ("", "show the command's output only if it fails"),
+    "keep-output": ("SIZE", "keep the last of the command's output in the ledger, redacted, as 16k (64k at most)"),
     "outcome-file": ("PATH", "write how it ended to PATH, as one JSON object"),
     "exit-duplicate": ("N", "exit with N instead of 0 when nothing had to be done (Airflow: 99)"),
     "settle": ("TIME", "how long to try to write down how the command ended (10m)"),
     "busy-timeout": ("TIME", "how long to wait for a busy ledger (10s)"),
     "ledger": ("URL", "the ledger, as sqlite:////var/lib/duly/ledger.db"),
     "config": ("FILE", "the configuration; else $DULY_CONFIG, else the nearest duly.toml, the user's, the system's"),
+    "log-format": ("FORM", "text, json or logfmt: a line on stderr for each attempt, with fixed fields"),
     "verbose": ("", "-v: say what is done also when all is well"),
     "quiet": ("", "-q: say nothing but errors"),
 }
@@ -89,7 +97,7 @@ class Given:
 
     @property
     def names_a_run(self) -> bool:
-        return self.has("window") or self.has("adhoc")
+        return self.has("window") or self.has("adhoc") or self.has("trigger")
 
     def duration(self, name: str) -> int | None:
         """A duration in microseconds. Raises `Misuse`, naming the flag."""
@@ -225,6 +233,8 @@ def policies(given: Given, said: Mapping[str, Value]) -> dict[str, Value]:
         found["clean_exits"] = _exit_codes(clean)
     if (retries := given.number("retries")) is not None:
         found["retries"] = retries
+    if (retain := given.one("retain")) is not None:
+        found["retain"] = None if retain == "forever" else given.duration("retain")
     for name in ("timeout", "lease", "grace"):
         if (micros := given.duration(name)) is not None:
             found[name] = micros
@@ -270,6 +280,11 @@ def order_given(given: Given, hidden: Collection[str] = ()) -> Order:
     elif given.has("replace"):
         raise Misuse("--replace goes with --output")
     settle = given.duration("settle")
+    keep_output = 0
+    if (size := given.one("keep-output")) is not None:
+        from duly.work.kept import parse_size
+
+        keep_output = _named("keep-output", size, parse_size)
     return Order(
         argv=given.argv,
         environment=_environment(given, hidden),
@@ -279,7 +294,23 @@ def order_given(given: Given, hidden: Collection[str] = ()) -> Order:
         only_one=given.has("one"),
         chronic=given.has("chronic"),
         output=output,
+        keep_output=keep_output,
     )
+
+
+def log_form(typed: Sequence[str]) -> str:
+    """The form of the log that is typed, where it is one; else text. Known before anything may be wrong with the rest."""
+    last = "text"
+    for flag, word in zip(typed, [*typed[1:], ""], strict=True):
+        last = flag.partition("=")[2] if flag.startswith("--log-format=") else word if flag == "--log-format" else last
+    return last if last in ("json", "logfmt") else "text"
+
+
+def check_log_form(given: Given) -> None:
+    """Raise `Misuse` for a form of the log that there is not."""
+    form = given.one("log-format")
+    if form not in (None, "text", "json", "logfmt"):
+        raise Misuse(f"--log-format: {form!r} is none of text, json, logfmt")
 
 
 def _environment(given: Given, hidden: Collection[str]) -> dict[str, str]:
@@ -292,7 +323,9 @@ def _environment(given: Given, hidden: Collection[str]) -> dict[str, str]:
 def backfill_given(given: Given) -> int | None:
     """The number of the backfill that is meant; None for the oldest."""
     if given.has("backfill") and given.names_a_run:
-        raise Misuse("--backfill works the windows of a backfill, --window and --adhoc name a run; leave one out")
+        raise Misuse(
+            "--backfill works the windows of a backfill; --window, --adhoc and --trigger name a run; leave one out"
+        )
     return given.number("backfill", at_most=1 << 62)
 
 

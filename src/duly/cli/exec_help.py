@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli.exec import HELP
 from duly.cli.exec_flags import EXAMPLE, OPTIONS
-from duly.work.schedule_flags import FLAGS
+from duly.schedule.written import FLAGS
 
 
 def usage() -> str:

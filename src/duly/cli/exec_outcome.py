@@ -7,6 +7,7 @@ import os
 
 from duly.cli.complain import say
 from duly.errors import Misuse
+from duly.ledger.named import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 def forget_outcome(path: str) -> None:
     """Remove what an earlier call wrote: if this one is killed, that must not be taken for its outcome."""
-    if not os.path.isdir(os.path.dirname(path) or "."):
-        raise Misuse(f"--outcome-file: there is no folder {os.path.dirname(path)}")
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise Misuse(f"--outcome-file: there is no folder {folder}", next_step=f"mkdir -p {quoted(folder)}")
     try:
         os.unlink(path)
     except FileNotFoundError:

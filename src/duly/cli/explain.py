@@ -5,10 +5,12 @@ from __future__ import annotations
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_run, add_scope
 from duly.cli.ledgers import open_to_look
-from duly.cli.output import as_json, document, glyph_and_word, iso, note, table, typed, when, zone_of
+from duly.cli.output import document, glyph_and_word, note, table, typed, when, zone_of
 from duly.cli.runs_argument import RunArgument, addressed, echo, run_argument
 from duly.errors import Misuse
-from duly.evidence.explain import Explanation, explain, sentences
+from duly.evidence.documents.explanation import explanation_as_json
+from duly.evidence.explain import Explanation, explain
+from duly.evidence.explain_words import sentences
 from duly.ledger.address import Addressed
 
 TYPE_CHECKING = False
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "keys":
         print(told.window.key)
     elif args.format == "json":
-        print(document("duly.explain.v1", {"as_of": iso(now), "run": as_json(told.window), "sentences": [*said]}))
+        print(document("duly.explain.v1", {**explanation_as_json(told, args.ledger), "sentences": [*said]}))
     else:
         print(table([[str(told.window.key), glyph_and_word(told.window.verdict.word)]]))
         print("\n".join(said))

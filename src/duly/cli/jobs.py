@@ -6,19 +6,23 @@ from __future__ import annotations
 
 from duly.cli import codes, jobs_rename, jobs_retire, jobs_scopes
 from duly.cli.arguments import add_format, add_ledger, add_schedule, given_schedule
-from duly.cli.change import add_reason, write_or_try
+from duly.cli.change import add_reason, reason_given
+from duly.cli.complete_words import complete_words, furthest_behind
 from duly.cli.jobs_check import add_check, add_schema, run_check, run_schema
 from duly.cli.jobs_pause import add_pause, add_resume, run_pause, run_resume
 from duly.cli.ledgers import open_ledger, open_to_look
-from duly.cli.output import Cell, document, iso, note, show, table, when
+from duly.cli.output import Cell, complete_as_json, document, iso, note, show, table, when
 from duly.cli.plan import configured_schedule, in_words, plan_as_json, planned, run_plan
 from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
+from duly.evidence.complete_through import LineComplete, complete_lines
+from duly.evidence.documents.job import job_as_json, version_as_json
+from duly.evidence.job_words import pauses, policies
 from duly.evidence.jobs import JobSeen, job, jobs
-from duly.ledger.records import Job, Version, own_pause, pause_words
+from duly.ledger.records import Version
 from duly.ledger.versions import Applied, apply
 from duly.schedule.keys import nominal_text
-from duly.times import duration_text
+from duly.store.tried import write_or_try
 from duly.work.identity import actor
 
 TYPE_CHECKING = False
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from duly.cli.output import Json
     from duly.schedule.occurrence import Occurrence
     from duly.schedule.spec import Schedule
+
 
 HELP = "the jobs of the ledger: list, show, plan, apply, pause, resume, scopes, rename, retire; those of a file: check"
 EXAMPLE = (
@@ -143,7 +148,7 @@ def _list(args: argparse.Namespace) -> int:
         "duly.jobs.v1",
         {},
         "jobs",
-        [_as_json(one) for one in seen],
+        [job_as_json(one) for one in seen],
         lambda: _list_in_words(seen, len(found) - len(seen), args, now),
     )
     return codes.DONE
@@ -178,74 +183,32 @@ def _list_row(seen: JobSeen, args: argparse.Namespace, now: int) -> list[str | C
     return [known.job.name, known.version.words.partition(";")[0], due, roster]
 
 
-def _as_json(seen: JobSeen) -> dict[str, Json]:
-    known = seen.lines[0]
-    row, version = known.job, known.version
-    scopes: list[Json] = [k.line.scope for k in seen.lines if k.line is not None]
-    return {
-        "key": row.name,
-        "job": row.name,
-        "schedule": None if version is None else version.words,
-        "zone": None if version is None else version.zone,
-        "grain": None if version is None else version.grain,
-        "version": row.version,
-        "next_due": iso(seen.next_due),
-        "retired": iso(row.retired_at),
-        "formerly": [*seen.former_names],
-        "scopes": scopes,
-        "roster": row.roster,
-        "catch_up": row.catch_up,
-        "contract": row.contract,
-        "remembers": _span(row.remembers),
-        "retries": row.retries,
-        "grace": _span(row.grace),
-        "timeout": _span(row.timeout),
-        "lease": _span(row.lease),
-        "overlap": bool(row.overlap),
-        "ordered": bool(row.ordered),
-        "owner": row.owner,
-    }
-
-
-def _span(micros: int | None) -> str | None:
-    return None if micros is None else duration_text(micros)
-
-
 # -- show ---------------------------------------------------------------------------------------------------------------
 
 
 def _show(args: argparse.Namespace) -> int:
     store = open_to_look(args.ledger)
     seen, now = store.read(job(store.read(job_meant(args.job)))), store.now()
+    lines = store.read(complete_lines(seen.lines[0].job.name))
     if args.format == "table":
-        print(_show_in_words(seen, args, now))
+        print(_show_in_words(seen, lines, args, now))
     elif args.format == "json":
-        versions: list[Json] = [_version_as_json(version) for version in seen.versions]
-        print(document("duly.job.v1", {**_as_json(seen), "versions": versions}))
+        versions: list[Json] = [version_as_json(version) for version in seen.versions]
+        print(document("duly.job.v1", {**job_as_json(seen), "versions": versions, "lines": complete_as_json(lines)}))
     else:
-        show(args, "duly.job.v1", {}, "jobs", [_as_json(seen)], str)
+        show(args, "duly.job.v1", {}, "jobs", [job_as_json(seen)], str)
     return codes.DONE
 
 
-def _version_as_json(version: Version) -> dict[str, Json]:
-    return {
-        "number": version.number,
-        "label": version.label,
-        "schedule": version.words,
-        "zone": version.zone,
-        "grain": version.grain,
-        "effective_from": iso(version.effective_from or None),
-    }
-
-
-def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
+def _show_in_words(seen: JobSeen, lines: list[LineComplete], args: argparse.Namespace, now: int) -> str:
     known = seen.lines[0]
     scopes = [k.line.scope for k in seen.lines if k.line is not None and k.line.scope]
     facts = [["schedule", "none" if known.version is None else known.version.words]]
     if seen.next_due is not None and known.version is not None:
         facts.append(["next due", when(seen.next_due, known.version.zone, time=args.time, now=now)])
-    facts += _policies(known.job)
-    facts += [["paused", words] for words in _pauses(seen, now)]
+    facts += _complete_rows(lines, args, now)
+    facts += [list(policy) for policy in policies(known.job)]
+    facts += [["paused", words] for words in pauses(seen, now)]
     if seen.former_names:
         facts.insert(0, ["formerly", ", ".join(seen.former_names)])
     if known.job.retired_at is not None:
@@ -259,35 +222,15 @@ def _show_in_words(seen: JobSeen, args: argparse.Namespace, now: int) -> str:
     return "\n".join(parts)
 
 
-def _pauses(seen: JobSeen, now: int) -> list[str]:
-    """The pauses that are in force: of the job as a whole, and of each scope by itself."""
-    whole = own_pause(seen.lines[0].job)
-    words = [pause_words(whole)] if whole is not None and whole.covers(now) else []
-    for line in (known.line for known in seen.lines):
-        own = own_pause(line)
-        if line is not None and own is not None and own.covers(now):
-            words.append(f"{line.scope or '(none)'}: {pause_words(own)}")
-    return words
+def _complete_rows(lines: list[LineComplete], args: argparse.Namespace, now: int) -> list[list[str]]:
+    """How far each line is complete, without a gap and at all; of many those that are furthest behind."""
+    behind, others = furthest_behind(lines)
+    rows = [["complete", complete_words(line, args, now) + _of_scope(line)] for line in behind]
+    return [*rows, ["", f"{others} more are no further behind"]] if others else rows
 
 
-def _policies(row: Job) -> list[list[str]]:
-    remembers = "" if row.contract != "idempotent" else f", remembers {_span(row.remembers) or 'forever'}"
-    retries = (
-        "none"
-        if not row.retries
-        else f"{row.retries}, from {_span(row.retry_delay)} doubling to {_span(row.retry_ceiling)}"
-    )
-    facts = [
-        ["catch-up", row.catch_up],
-        ["contract", f"{row.contract}{remembers}"],
-        ["retries", retries],
-        ["grace", _span(row.grace) or "a tenth of the period, at most 1h"],
-        ["timeout", _span(row.timeout) or "none"],
-        ["lease", _span(row.lease) or ""],
-        ["overlap", "yes" if row.overlap else "no"],
-        ["ordered", "yes" if row.ordered else "no"],
-    ]
-    return [*facts, ["owner", row.owner]] if row.owner else facts
+def _of_scope(line: LineComplete) -> str:
+    return f" ({line.known.line.scope})" if line.known.line is not None and line.known.line.scope else ""
 
 
 def _version_row(version: Version, args: argparse.Namespace, now: int) -> list[str | Cell]:
@@ -307,15 +250,11 @@ def _apply(args: argparse.Namespace) -> int:
     if schedule is None:
         raise Misuse(
             "jobs apply: which schedule? Give it by flags, as `duly exec` takes them, or in a configuration",
-            next_step=f"duly jobs apply {args.job} --period daily --zone Europe/Paris --reason why --dry-run",
+            next_step=f"duly jobs apply {args.job} --period daily --zone Europe/Paris --reason '…' --dry-run",
         )
-    if not (args.reason or "").strip():
-        raise Misuse(
-            "jobs apply: say why with --reason; it is kept in the ledger",
-            next_step=f"duly jobs apply {args.job} --help",
-        )
+    reason = reason_given(args, "jobs apply")
     store = open_ledger(args.ledger)
-    operation = apply(args.job, schedule, by=actor(), reason=args.reason.strip())
+    operation = apply(args.job, schedule, by=actor(), reason=reason)
     applied = write_or_try(store, operation, dry_run=args.dry_run)
     made = store.read(planned(args.job, schedule)) if args.dry_run else None
     if args.format == "table":

@@ -15,10 +15,12 @@ from duly.cli.complain import in_same_ledger, say
 from duly.cli.ledgers import configured, named_ledger, open_to_look
 from duly.cli.output import iso, note, show, table, when
 from duly.errors import ConfigurationInvalid, DulyError
-from duly.evidence.explain import length
+from duly.evidence.explain_words import length
 from duly.evidence.next import night_note
+from duly.ledger.named import TO_FILL_IN
 from duly.ledger.register import find, same_schedule
 from duly.records import record
+from duly.redaction import Redaction
 from duly.schedule.facts import release_in_use
 from duly.schedule.keys import nominal_text
 from duly.schedule.lints import lints_of
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from duly.work.configuration import JobEntry, Layers
 
 COMING = 3
-_SPANS = ("remembers", "retry_delay", "retry_ceiling", "timeout", "lease", "grace")
+_SPANS = ("remembers", "retry_delay", "retry_ceiling", "timeout", "lease", "grace", "retain")
 _SWITCHES = ("overlap", "ordered")
 _KEYS = {"contract": "effect", "roster": "scopes"}  # columns that a file has another name for
 
@@ -93,10 +95,12 @@ def run_check(args: argparse.Namespace) -> int:
     try:
         _warn_of_password(layers)
         layers.daemon()
+        layers.redact()
         store = _ledger(args, layers)
     except ConfigurationInvalid as e:
         problems.append(e)
     _check_destinations(layers, problems)
+    _check_alerts(layers, problems)
     now = now if store is None else store.now()
     checked: list[_Checked] = []
     for name in _names(layers.names, problems):
@@ -132,7 +136,7 @@ def _conclude(args: argparse.Namespace, checked: list[_Checked], problems: list[
         say(f"  try: {step if step and not step.startswith('duly jobs check') else 'duly jobs schema'}")
         return codes.CONFIGURATION
     if changed:
-        step = join(["duly", "jobs", "apply", changed[0].entry.name, "--reason", "why it changes", "--dry-run"])
+        step = join(["duly", "jobs", "apply", changed[0].entry.name, "--reason", TO_FILL_IN, "--dry-run"])
         named = {"--ledger": args.ledger, "--config": args.file or args.config}
         typed = [word for flag, value in named.items() if value for word in (flag, value)]
         say(f"  try: {in_same_ledger(step, typed)}")
@@ -148,6 +152,15 @@ def _check_destinations(layers: Layers, problems: list[ConfigurationInvalid]) ->
         try:
             layers.destination(name)
         except ConfigurationInvalid as e:
+            problems.append(e)
+
+
+def _check_alerts(layers: Layers, problems: list[ConfigurationInvalid]) -> None:
+    """Whether those who are to be told of alerts are declared."""
+    try:
+        layers.alerts()
+    except ConfigurationInvalid as e:
+        if str(e) not in map(str, problems):
             problems.append(e)
 
 
@@ -203,7 +216,7 @@ def _in_words(checked: _Checked, args: argparse.Namespace, now: int) -> str:
     entry, schedule = checked.entry, checked.schedule
     facts = [["schedule", "as the ledger has it" if schedule is None else _schedule_in_words(schedule)]]
     if entry.command is not None:
-        facts.append(["command", join(entry.command)])
+        facts.append(["command", join(Redaction().words(entry.command))])
     facts += [[_KEYS.get(name, name), _policy(checked, name, value)] for name, value in _policies(entry)]
     facts += [[name.replace("-", "_"), " ".join(values) or "yes"] for name, values in entry.flags.items()]
     facts.append(["ledger", _beside_in_words(checked)])
@@ -259,7 +272,7 @@ def _value(name: str, value: Value) -> str:
     if name in _SWITCHES:
         return "yes" if value else "no"
     if value is None:
-        return "forever" if name == "remembers" else "none"
+        return "forever" if name in ("remembers", "retain") else "none"
     return str(value) or "none"
 
 
@@ -304,7 +317,7 @@ def _as_json(checked: _Checked) -> dict[str, Json]:
         "job": entry.name,
         "file": entry.file,
         "schedule": None if schedule is None else schedule.words(),
-        "command": None if entry.command is None else list(entry.command),
+        "command": None if entry.command is None else [*Redaction().words(entry.command)],
         "policies": policies,
         "flags": {name: " ".join(values) or True for name, values in entry.flags.items()},
         "ledger": checked.beside,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope
-from duly.cli.change import add_reason, write_or_try
+from duly.cli.change import add_reason, word_of
 from duly.cli.ledgers import open_ledger
 from duly.cli.output import Cell, document, iso, note, table
 from duly.errors import Misuse, TimeInvalid
@@ -13,12 +13,11 @@ from duly.ledger.pause import Resumed, pause, resume
 from duly.ledger.policy import windows_in
 from duly.ledger.records import Known, pause_words, pauses_of
 from duly.ledger.register import find
-from duly.ledger.resolve import Word
 from duly.ledger.spells import spell_in_force
 from duly.records import record
 from duly.schedule.catch_up import parse_catch_up
+from duly.store.tried import write_or_try
 from duly.times import parse_moment
-from duly.work.identity import actor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def _add_both(parser: argparse.ArgumentParser) -> None:
 
 
 def run_pause(args: argparse.Namespace) -> int:
-    word = _word(args, "pause")
+    word = word_of(args, "jobs pause")
     store = open_ledger(args.ledger)
     until = None
     if args.until is not None:
@@ -79,7 +78,7 @@ def run_pause(args: argparse.Namespace) -> int:
 
 
 def run_resume(args: argparse.Namespace) -> int:
-    word = _word(args, "resume")
+    word = word_of(args, "jobs resume")
     policy = None if args.catch_up is None else parse_catch_up(args.catch_up, once=True)
     store = open_ledger(args.ledger)
     resumed = write_or_try(store, resume(args.job, args.scope, word, policy=policy), dry_run=args.dry_run)
@@ -91,15 +90,6 @@ def run_resume(args: argparse.Namespace) -> int:
         print(document("duly.resume.v1", {"job": args.job, "dry_run": args.dry_run, "lines": lines}))
     note("nothing was changed: this was a dry run" if args.dry_run else "the next poke works what is owed")
     return codes.DONE
-
-
-def _word(args: argparse.Namespace, verb: str) -> Word:
-    if not (args.reason or "").strip():
-        raise Misuse(
-            f"jobs {verb}: say why with --reason; it is kept in the ledger",
-            next_step=f"duly jobs {verb} {args.job} --reason 'the bank is closed'",
-        )
-    return Word(actor(), args.reason.strip())
 
 
 def _name(known: Known) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger
-from duly.cli.change import add_reason, reason_given, write_or_try
+from duly.cli.change import add_reason, reason_given
 from duly.cli.ledgers import open_ledger
 from duly.cli.output import note, show
 from duly.ledger.rename import rename
 from duly.ledger.resolve import Word
+from duly.store.tried import write_or_try
 from duly.work.identity import actor
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger
-from duly.cli.change import add_reason, reason_given, write_or_try
+from duly.cli.change import add_reason, reason_given
 from duly.cli.jobs_scopes import add_skip_owed
 from duly.cli.ledgers import open_ledger
 from duly.cli.output import Cell, as_json, glyph_and_word, iso, line_name, note, show, table, typed, when, window_name
@@ -16,6 +16,7 @@ from duly.ledger.records import Known, Run
 from duly.ledger.resolve import Word
 from duly.ledger.retire import bring_back, retire_job
 from duly.records import record
+from duly.store.tried import write_or_try
 from duly.work.identity import actor
 
 TYPE_CHECKING = False
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.undo and args.skip_owed:
         raise Misuse("--skip-owed goes with a retirement, not with --undo")
     if args.since is not None and not args.undo:
-        raise Misuse("--from goes with --undo", next_step=f"duly jobs retire {args.job} --undo --reason 'why'")
+        raise Misuse("--from goes with --undo", next_step=f"duly jobs retire {args.job} --undo --reason '…'")
     word = Word(actor(), reason_given(args, f"jobs retire {args.job}"))
     store = open_ledger(args.ledger)
     return _undo(args, store, word) if args.undo else _retire(args, store, word)

@@ -6,7 +6,7 @@ import sys
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger
-from duly.cli.change import add_reason, reason_given, write_or_try
+from duly.cli.change import add_reason, reason_given
 from duly.cli.ledgers import open_ledger, open_to_look
 from duly.cli.output import Cell, iso, note, show, table, when
 from duly.cli.runs_argument import job_meant
@@ -17,6 +17,7 @@ from duly.ledger.records import Line
 from duly.ledger.resolve import Word
 from duly.ledger.roster import KEPT, RETIRED, Change, add_scopes, lines_of, retire_scopes
 from duly.records import record
+from duly.store.tried import write_or_try
 from duly.work.identity import actor
 
 TYPE_CHECKING = False

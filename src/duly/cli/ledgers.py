@@ -8,6 +8,7 @@ import os
 
 from duly.errors import LedgerUnwritable, Misuse
 from duly.records import record, replace
+from duly.redaction import shown_url
 from duly.store import BUSY_SECONDS
 from duly.store.sqlite import SqliteStore, ledger_path
 from duly.times import SECOND
@@ -50,7 +51,7 @@ class NamedLedger:
     unnamed: bool = False
 
     def __repr__(self) -> str:
-        return f"<NamedLedger {shown(self.url)}>"
+        return f"<NamedLedger {shown_url(self.url)}>"
 
     @property
     def path(self) -> str:
@@ -76,6 +77,36 @@ def configured() -> Layers | None:
     return Layers(files)
 
 
+_meant: list[NamedLedger] = []  # by whoever called this command line from a program of its own
+
+
+class Meaning:
+    """Within it a command line that names no ledger means this one (`contextlib` would cost every start its import).
+
+    The environment of the process is as before, within it and after it: others read that, and their children inherit it, and a
+    URL may have a password. So a `--config` that the command line has is not left there either.
+    """
+
+    def __init__(self, url: str, source: str) -> None:
+        self._named = NamedLedger(url, source)
+
+    def __enter__(self) -> None:
+        self._config = os.environ.get("DULY_CONFIG")
+        _meant.append(self._named)
+
+    def __exit__(self, *_: object) -> None:
+        _meant.remove(self._named)
+        if self._config is None:
+            os.environ.pop("DULY_CONFIG", None)
+        else:
+            os.environ["DULY_CONFIG"] = self._config
+
+
+def url_of_caller() -> str:
+    """The ledger that a program means which called this command line; empty where it was typed."""
+    return _meant[-1].url if _meant else ""
+
+
 def named_ledger(flag: str | None, layers: Layers | None = None) -> NamedLedger:
     """The ledger that is meant. `layers` are the files that configure duly, where they are known already.
 
@@ -83,6 +114,8 @@ def named_ledger(flag: str | None, layers: Layers | None = None) -> NamedLedger:
     """
     if flag:
         return NamedLedger(flag)
+    if _meant:
+        return _meant[-1]
     if named := os.environ.get("DULY_LEDGER"):
         return NamedLedger(named, "$DULY_LEDGER")
     layers = layers or configured()
@@ -101,17 +134,6 @@ def url_of_ledger(flag: str | None) -> str:
 def is_postgres(url: str) -> bool:
     """Whether a ledger's URL names a PostgreSQL database."""
     return url.startswith(("postgresql://", "postgres://"))
-
-
-def shown(url: str) -> str:
-    """A ledger's URL as it may be printed: without its password."""
-    scheme, slashes, rest = url.partition("://")
-    user, at, place = rest.rpartition("@")
-    name, colon, _ = user.partition(":")
-    url = f"{scheme}://{name}@{place}" if slashes and at and colon else url
-    before, question, query = url.partition("?")
-    kept = "&".join(part for part in query.split("&") if "password=" not in part)  # libpq takes it there too
-    return f"{before}?{kept}" if question and kept else before
 
 
 def path_of_ledger(flag: str | None) -> str:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_run, add_scope, count_from_1
-from duly.cli.change import add_reason, line, word_of, write_or_try
+from duly.cli.change import add_reason, line, word_of
 from duly.cli.ledgers import open_ledger, open_to_look
-from duly.cli.outbox_words import message_as_json, message_row, state_cell
+from duly.cli.outbox_words import message_row, state_cell
 from duly.cli.output import (
     Cell,
     document,
@@ -24,6 +24,8 @@ from duly.cli.output import (
 )
 from duly.cli.runs_argument import addressed, echo, run_argument
 from duly.errors import Misuse, NotAllowed, UnknownRun
+from duly.evidence.documents.change import MESSAGE_CHANGE, message_change_as_json
+from duly.evidence.documents.message import message_as_json, sent_as_json
 from duly.evidence.verdict import Window, window_of
 from duly.ledger.address import Addressed, key_of
 from duly.ledger.ask import now as ledger_now
@@ -39,6 +41,7 @@ from duly.ledger.messages import (
     skip_message,
 )
 from duly.records import record
+from duly.store.tried import write_or_try
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,7 +159,7 @@ class _Seen:
 def _show(args: argparse.Namespace) -> int:
     seen = open_to_look(args.ledger).read(_see(args))
     echo(seen.addressed)
-    records = [_shown_as_json(str(seen.window.key), *each) for each in seen.messages]
+    records = [sent_as_json(str(seen.window.key), *each) for each in seen.messages]
     facts: dict[str, Json] = {"as_of": iso(seen.as_of), "state": seen.window.verdict.word}
     show(args, "duly.messages_of_run.v1", facts, "messages", records, lambda: _shown_in_words(seen, args))
     return codes.DONE
@@ -167,22 +170,6 @@ async def _see(args: argparse.Namespace) -> _Seen:
     instant = await ledger_now()
     messages = [(message, await attempts_at_message(message.id)) for message in await messages_of(found.run)]
     return _Seen(found, await window_of(found, instant), messages, instant)
-
-
-def _shown_as_json(key: str, message: Message, attempts: list[MessageAttempt]) -> dict[str, Json]:
-    sendings: list[Json] = [
-        {
-            "number": attempt.fence,
-            "attempt_id": attempt.attempt_id.hex(),
-            "outcome": attempt.outcome,
-            "said": attempt.said,
-            "owner": attempt.owner,
-            "started_at": iso(attempt.started_at),
-            "ended_at": iso(attempt.ended_at),
-        }
-        for attempt in attempts
-    ]
-    return {**message_as_json(key, message), "sendings": sendings}
 
 
 def _shown_in_words(seen: _Seen, args: argparse.Namespace) -> str:
@@ -289,8 +276,7 @@ def change_message(
     if args.format == "table":
         print(table([[line_name(window), window_name(window), message.name, state_cell(message), window.verdict.note]]))
     else:
-        fields: dict[str, Json] = {"verb": verb, "dry_run": args.dry_run}
-        print(document("duly.message_change.v1", {**fields, "message": message_as_json(str(window.key), message)}))
+        print(document(MESSAGE_CHANGE, message_change_as_json(verb, str(window.key), message, dry_run=args.dry_run)))
     note(
         "nothing was changed: this was a dry run"
         if args.dry_run

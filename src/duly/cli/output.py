@@ -9,38 +9,29 @@ from __future__ import annotations
 import os
 import sys
 
-from duly.cli.ledgers import shown
 from duly.evidence import verdict
-from duly.evidence.words import ago
-from duly.ledger import states
+
+# What is the same at every door is passed on, so that a command finds all that it prints with in one place.
+from duly.evidence.documents.window import as_json as as_json
+from duly.evidence.documents.window import complete_as_json as complete_as_json
+from duly.evidence.documents.window import csv_text, dumped
+from duly.evidence.documents.window import document as document
+from duly.evidence.documents.window import iso as iso
+from duly.evidence.documents.window import line_complete_as_json as line_complete_as_json
+from duly.evidence.shown import GLYPHS as GLYPHS
+from duly.evidence.shown import line_name as line_name
+from duly.evidence.shown import typed as typed
+from duly.evidence.shown import when as when
+from duly.evidence.shown import window_name as window_name
+from duly.evidence.shown import zone_of as zone_of
 from duly.records import record
-from duly.times import DAY, Zone, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeAlias
 
-    from duly.evidence.verdict import Window
-
-    Json: TypeAlias = "str | int | bool | list[Json] | dict[str, Json] | None"
-
-GLYPHS = {
-    verdict.COMPLETE: "✓",
-    verdict.SKIPPED: "»",
-    verdict.RUNNING: "▶",
-    verdict.UNKNOWN: "?",
-    verdict.FAILED: "✗",
-    verdict.RETRYING: "↻",
-    verdict.UNDELIVERED: "✉",
-    verdict.DUE: "○",
-    verdict.LATE: "–",
-    verdict.MISSING: "–",
-    verdict.COMING: "·",
-    verdict.NOT_OWED: "·",
-    verdict.PRUNED: "✓",
-}
+    from duly.evidence.documents.window import Json as Json
 
 # SGR codes (ECMA-48): red what is wrong, magenta what nobody knows, yellow what waits, green what is done, faint the rest.
 _COLOURS = {
@@ -58,11 +49,6 @@ _COLOURS = {
     verdict.NOT_OWED: "2",
     verdict.PRUNED: "2",
 }
-
-_NAMED_BEFORE = 2 * DAY  # no date of one zone is shown in another later than that
-
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def colour_wanted(environ: Mapping[str, str], *, terminal: bool) -> bool:
@@ -113,88 +99,6 @@ def paint(text: str, word: str) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if code and colour_wanted(os.environ, terminal=sys.stdout.isatty()) else text
 
 
-# -- time ---------------------------------------------------------------------------------------------------------------
-
-
-def when(instant: int, zone: str, *, time: str, now: int) -> str:
-    """An instant as `--time` asks: `Sun 25 Oct 02:30+02:00` in the schedule's zone, in UTC, or relative to now."""
-    if time == "relative":
-        return ago(instant, now)
-    moment = Zone("UTC" if time == "utc" else zone).local(instant)
-    year = f" {moment.year}" if abs(instant - now) > 300 * DAY else ""
-    clock = moment.strftime("%H:%M:%S" if moment.second else "%H:%M")
-    offset = moment.strftime("%z")
-    shown = "Z" if time == "utc" or zone == "UTC" else f"{offset[:3]}:{offset[3:]}"
-    return f"{_DAYS[moment.weekday()]} {moment.day} {_MONTHS[moment.month - 1]}{year} {clock}{shown}"
-
-
-def iso(instant: int | None) -> str | None:
-    """An instant for programs: ISO 8601 in UTC."""
-    return None if instant is None else instant_text(instant)
-
-
-# -- windows ------------------------------------------------------------------------------------------------------------
-
-
-def line_name(window: Window) -> str:
-    """Job and scope as people read them: `acme/invoice-export`."""
-    return f"{window.key.scope}/{window.key.job}" if window.key.scope else window.key.job
-
-
-def window_name(window: Window) -> str:
-    """The window as a person names it; the whole key where that would find another run, or none.
-
-    In the days after the schedule has changed with its zone, for before the change there may be a window of that name.
-    """
-    known = window.known
-    version = known.version
-    replaced = window.row is not None and window.row.state == states.REPLACED
-    # Of a former series the version that is known is not the one in force.
-    if version is None or version.number != known.job.version or replaced:
-        return str(window.key)
-    if (window.key.zone, window.key.grain) != (version.zone, version.grain):
-        return str(window.key)
-    since, bounds = version.effective_from, window.bounds
-    is_near = bool(since) and bounds is not None and bounds[0] < since + _NAMED_BEFORE
-    in_utc = (window.key.zone, window.key.grain) == ("UTC", "fire")
-    return f"{window.key.middle}[{window.key.zone}]" if is_near and not in_utc else window.key.middle
-
-
-def zone_of(window: Window) -> str:
-    """The zone in which to show a window's times."""
-    return window.key.zone or "UTC"
-
-
-def typed(verb: str, window: Window, ledger: str | None) -> str:
-    """The command line that does `verb` to a window, as a person would type it."""
-    from shlex import join
-
-    name = window_name(window)
-    words = [name] if ":" in name and name == str(window.key) else [window.key.job, name]
-    scope = ["--scope", window.key.scope] if window.key.scope and len(words) > 1 else []
-    return join(["duly", *verb.split(), *words, *scope, *(["--ledger", shown(ledger)] if ledger else [])])
-
-
-def as_json(window: Window) -> dict[str, Json]:
-    """A window for programs."""
-    bounds = window.bounds
-    return {
-        "key": str(window.key),
-        "job": window.key.job,
-        "scope": window.key.scope,
-        "window": window.key.middle,
-        "revision": window.run.revision,
-        "state": window.verdict.word,
-        "late": window.verdict.late,
-        "note": window.verdict.note,
-        "attempt": window.row.fence if window.row is not None and window.row.fence else None,
-        "due": iso(window.due),
-        "window_start": iso(bounds[0] if bounds else None),
-        "window_end": iso(bounds[1] if bounds else None),
-        "zone": window.key.zone,
-    }
-
-
 # -- documents ----------------------------------------------------------------------------------------------------------
 
 
@@ -206,51 +110,34 @@ def show(
     records: Sequence[dict[str, Json]],
     human: Callable[[], str],
 ) -> None:
-    """Print records as `--format` asks: for people as `human` says, for programs as `schema` says.
+    """Print records as `--format` asks, as `rendered` has them."""
+    text = rendered(args, schema, facts, name, records, human)
+    if text:
+        print(text)
+
+
+def rendered(
+    args: argparse.Namespace,
+    schema: str,
+    facts: Mapping[str, Json],
+    name: str,
+    records: Sequence[dict[str, Json]],
+    human: Callable[[], str],
+) -> str:
+    """Records as `--format` asks: for people as `human` says, for programs as `schema` says.
 
     `json` is one document with the facts and the records under `name`; `jsonl`, `csv` and `keys` print the records alone.
     """
     match args.format:
         case "table":
-            text = human()
+            return human()
         case "json":
-            text = document(schema, {**facts, name: list(records)})
+            return document(schema, {**facts, name: list(records)})
         case "jsonl":
-            text = "\n".join(_dumped({"schema": schema, **one}) for one in records)
+            return "\n".join(dumped({"schema": schema, **one}) for one in records)
         case "csv":
-            text = _csv(records)
-        case _:
-            text = "\n".join(str(one["key"]) for one in records)
-    if text:
-        print(text)
-
-
-def document(schema: str, fields: Mapping[str, Json]) -> str:
-    """One JSON document with the name of its schema."""
-    import json
-
-    return json.dumps({"schema": schema, **fields}, indent=2, ensure_ascii=False)
-
-
-def _dumped(fields: dict[str, Json]) -> str:
-    import json
-
-    return json.dumps(fields, ensure_ascii=False)
-
-
-def _csv(records: Sequence[dict[str, Json]]) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(records[0]) if records else ["key"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _plain(value) for name, value in one.items()} for one in records)
-    return text.getvalue().rstrip("\n")
-
-
-def _plain(value: Json) -> Json:
-    return str(value).lower() if isinstance(value, bool) else value
+            return csv_text(records)
+    return "\n".join(str(one["key"]) for one in records)
 
 
 def note(text: str) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from duly.cli import codes
 from duly.cli.arguments import given_schedule
-from duly.cli.ledgers import configured, open_to_look, shown
+from duly.cli.ledgers import configured, open_to_look
 from duly.cli.output import GLYPHS, Cell, iso, note, show, table, when
 from duly.cli.runs_argument import job_meant
 from duly.errors import Misuse
-from duly.evidence.explain import length
+from duly.evidence.explain_words import length
 from duly.evidence.next import parse_range
 from duly.evidence.plan import KEPT, Plan, Planned, plan
 from duly.evidence.verdict import COMPLETE, NOT_OWED, PRUNED, SKIPPED, lines
 from duly.ledger.ask import now as ledger_now
+from duly.ledger.named import TO_FILL_IN
+from duly.redaction import shown_url
 from duly.schedule.versions import APPEARS, SHIFTS, SPLIT, VANISHES
 
 TYPE_CHECKING = False
@@ -66,13 +68,13 @@ def _apply(args: argparse.Namespace) -> str:
     """The command that does it, with the flags as they were typed."""
     from shlex import join
 
-    from duly.work.schedule_flags import FLAGS
+    from duly.schedule.written import FLAGS
 
     flags = [
         word for name in FLAGS for value in getattr(args, name.replace("-", "_")) or [] for word in (f"--{name}", value)
     ]
-    ledger = ["--ledger", shown(args.ledger)] if args.ledger else []
-    return join(["duly", "jobs", "apply", args.job, *flags, "--reason", "why it changes", *ledger])
+    ledger = ["--ledger", shown_url(args.ledger)] if args.ledger else []
+    return join(["duly", "jobs", "apply", args.job, *flags, "--reason", TO_FILL_IN, *ledger])
 
 
 # -- for programs --------------------------------------------------------------------------------------------------------

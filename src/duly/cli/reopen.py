@@ -26,5 +26,4 @@ def run(args: argparse.Namespace) -> int:
     def change(found: Addressed, word: Word) -> Operation[Run]:
         return reopen(found.run, word)
 
-    then = "the next poke of the job does it again, under a key of its own"
-    return run_change(args, "reopen", change, word=word_of(args, "reopen"), then=then)
+    return run_change(args, "reopen", change, word=word_of(args, "reopen"))

@@ -27,5 +27,4 @@ def run(args: argparse.Namespace) -> int:
     def change(found: Addressed, word: Word) -> Operation[Run]:
         return retry(found.run, word, new_payload=args.new_payload)
 
-    then = "the next poke of the job takes it again"
-    return run_change(args, "retry", change, word=word_of(args, "retry"), then=then)
+    return run_change(args, "retry", change, word=word_of(args, "retry"))

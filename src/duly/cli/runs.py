@@ -6,7 +6,7 @@ from __future__ import annotations
 from duly.cli import codes
 from duly.cli.arguments import add_format, add_ledger, add_scope, count_from_1
 from duly.cli.ledgers import open_to_look
-from duly.cli.outbox_words import message_as_json, message_row
+from duly.cli.outbox_words import message_row
 from duly.cli.output import (
     GLYPHS,
     Cell,
@@ -22,7 +22,12 @@ from duly.cli.output import (
     zone_of,
 )
 from duly.cli.runs_argument import addressed, echo, known_job, run_argument
+from duly.cli.runs_events import add_flags as add_events
+from duly.cli.runs_events import change_words, events
+from duly.cli.runs_export import add_flags as add_export
+from duly.cli.runs_export import export, verify_export
 from duly.errors import Misuse, UnknownRun
+from duly.evidence.documents.history import attempt_as_json, run_as_json
 from duly.evidence.runs import Attempt, History, Told, history, runs
 from duly.evidence.verdict import Window, window_of
 from duly.evidence.words import ago, printable, span
@@ -36,34 +41,64 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-    from duly.cli.output import Json
 
-HELP = "the runs in the ledger; `show RUN`: one with its attempts and events; `verify`: is what it says there?"
+HELP = "the runs in the ledger; show, verify, events: who did what; export: a range for an auditor; verify-export"
 EXAMPLE = (
     "duly runs close-day --state failed        duly runs show close-day 2026-11-28\n"
-    "  duly runs verify close-day 2026-11-01..   0 its files, attempts and messages are there, 1 something is not"
+    "  duly runs verify close-day 2026-11-01..   0 its files, attempts and messages are there, 1 something is not\n"
+    "  duly runs events close-day --since -7d    who changed what, when and why\n"
+    "  duly runs export 2026-11-01..2026-12-01 close-day -o november.jsonl\n"
+    "  duly runs verify-export november.jsonl    0 it is whole, 1 it was changed"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words",
-        metavar="JOB | show RUN | verify [RUN | JOB [RANGE]]",
+        metavar="JOB | show RUN | verify [RUN | JOB [RANGE]] | events [JOB] | export RANGE [JOB] | verify-export FILE",
         nargs="*",
-        help="only this job; one run, by key or job and window; or whether what was completed is there: of one run, "
-        "the newest of a job, those of a range",
+        help="only this job; one run, by key or job and window; whether what was completed is there: of one run, "
+        "the newest of a job, those of a range; who did what; how each window of a range ended, as a file that shows "
+        "when it was changed; or whether such a file is whole",
     )
     parser.add_argument("--state", choices=states.STATES, help="only runs in this state")
     parser.add_argument("-n", type=count_from_1, default=20, metavar="N", help="how many, newest first (default: 20)")
+    add_events(parser)
+    add_export(parser)
     add_scope(parser)
     add_format(parser)
     add_ledger(parser)
 
 
+# The flags that belong to a verb alone.
+_FLAGS = {
+    "events": ("since", "by", "kind", "before"),
+    "export": ("output", "at", "key_file"),
+    "verify-export": ("key_file", "expect", "against"),
+}
+
+
+def _refuse_flags_of_others(args: argparse.Namespace) -> None:
+    """Raise `Misuse` for a flag that this verb would not heed: a list that were narrowed by nothing looks like one that is."""
+    mine = _FLAGS.get(args.words[0], ()) if args.words else ()
+    for verb, names in _FLAGS.items():
+        for name in names:
+            if name not in mine and getattr(args, name) is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise Misuse(f"runs: {flag} belongs to `duly runs {verb}`", next_step="duly runs --help")
+
+
 def run(args: argparse.Namespace) -> int:
+    _refuse_flags_of_others(args)
     match args.words:
         case ["show", *words]:
             return _show_one(args, words)
+        case ["events", *words]:
+            return events(args, words)
+        case ["export", _, *_]:  # by itself it is a job of that name
+            return export(args, args.words[1:])
+        case ["verify-export", *words]:
+            return verify_export(args, words)
         case ["verify", *words]:
             from duly.cli.runs_verify import verify
 
@@ -135,59 +170,11 @@ def _show_one(args: argparse.Namespace, words: list[str]) -> int:
     if args.format == "table":
         print(_one_in_words(seen, args))
     elif args.format == "json":
-        print(document("duly.run.v1", _one_as_json(seen)))
+        print(document("duly.run.v1", run_as_json(seen.window, seen.history)))
     else:
-        attempts = [_attempt_as_json(seen, attempt) for attempt in seen.history.attempts]
+        attempts = [attempt_as_json(seen.window.key, seen.history, attempt) for attempt in seen.history.attempts]
         show(args, "duly.attempt.v1", {}, "attempts", attempts, str)
     return codes.DONE
-
-
-def _attempt_as_json(seen: _Seen, attempt: Attempt) -> dict[str, Json]:
-    ended, request, progress = attempt.ended, seen.history.request_to(attempt), attempt.progress
-    return {
-        "key": str(seen.window.key),
-        "revision": attempt.revision,
-        "number": ended.number,
-        "attempt_id": ended.attempt_id.hex(),
-        "outcome": ended.outcome,
-        "started_at": iso(ended.started_at),
-        "ended_at": iso(ended.ended_at),
-        "contract": ended.contract,
-        "owner": ended.owner,
-        "trigger": ended.trigger,
-        "error": ended.error,
-        "alive": attempt.alive,
-        "done": None if progress is None else progress.done,
-        "of": None if progress is None else progress.total,
-        "progress_at": None if progress is None else iso(progress.at),
-        "cancel_asked_at": None if request is None else iso(request.at),
-        "cancel_asked_by": None if request is None else request.by,
-        "cancel_became": None if request is None else attempt.became_of(request),
-    }
-
-
-def _one_as_json(seen: _Seen) -> dict[str, Json]:
-    return {
-        "as_of": iso(seen.history.as_of),
-        "run": as_json(seen.window),
-        "attempts": [_attempt_as_json(seen, attempt) for attempt in seen.history.attempts],
-        "events": [
-            {
-                "revision": told.revision,
-                "at": iso(told.event.at),
-                "kind": told.event.kind,
-                "by": told.event.by,
-                "reason": told.event.reason,
-                "detail": told.event.detail,
-            }
-            for told in seen.history.events
-        ],
-        "messages": [message_as_json(str(seen.window.key), message) for message in seen.history.messages],
-        "texts": [
-            {"revision": text.revision, "number": text.number, "kind": text.kind, "body": text.body}
-            for text in seen.history.texts
-        ],
-    }
 
 
 def _one_in_words(seen: _Seen, args: argparse.Namespace) -> str:
@@ -248,4 +235,5 @@ def _beside(seen: _Seen, attempt: Attempt) -> Iterator[str]:
 def _event_row(told: Told, at: Callable[[int], str]) -> list[str | Cell]:
     event = told.event
     why = "; ".join(part for part in (event.reason, event.detail) if part)
-    return [f"  {at(event.at)}", event.kind.replace("_", " "), f"by {event.by}", why]
+    changed = change_words(event.before, event.after)
+    return [f"  {at(event.at)}", event.kind.replace("_", " "), f"by {event.by}", why, changed]

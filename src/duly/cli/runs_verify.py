@@ -123,7 +123,7 @@ def _look(claimed: Claimed, args: argparse.Namespace) -> _Verified:
         findings.append(Finding("messages", claimed.messages.words, typed("outbox show", window, args.ledger)))
     if (output := claimed.output) is not None:
         if wrong := wrong_with(output):
-            again = typed("reopen", window, args.ledger) + " --reason 'its file is not what was written'"
+            again = typed("reopen", window, args.ledger)
             aside = "" if wrong == GONE else "; move it aside first"
             findings.append(Finding("output", f"{output.path} {wrong}{aside}", again))
         left = left_beside(output, claimed.attempts)

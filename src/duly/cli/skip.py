@@ -26,6 +26,4 @@ def run(args: argparse.Namespace) -> int:
     def change(found: Addressed, word: Word) -> Operation[Run]:
         return skip(found.known, found.run, found.occurrence, word)
 
-    return run_change(
-        args, "skip", change, word=word_of(args, "skip"), then="nothing will run it, unless it is unskipped"
-    )
+    return run_change(args, "skip", change, word=word_of(args, "skip"))

@@ -26,5 +26,4 @@ def run(args: argparse.Namespace) -> int:
     def change(found: Addressed, word: Word) -> Operation[Run]:
         return unskip(found.known, found.run, found.occurrence, word)
 
-    then = "it is owed again: the next poke of the job works it once it is due"
-    return run_change(args, "unskip", change, word=word_of(args, "unskip"), then=then)
+    return run_change(args, "unskip", change, word=word_of(args, "unskip"))

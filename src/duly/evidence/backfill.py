@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from duly.errors import KeyInvalid, TimeInvalid, WindowInvalid
+from duly.evidence.next import parse_range
 from duly.ledger import backfill_states as backfills
 from duly.ledger import states
 from duly.ledger.address import known_or_raise
 from duly.ledger.ask import Statement, every, now
-from duly.ledger.backfill import COLUMNS, Backfill, Owner, find_backfill, look_at, owner_of, windows_left
+from duly.ledger.backfill import (
+    ALL,
+    COLUMNS,
+    WHAT,
+    Asked,
+    Backfill,
+    Owner,
+    find_backfill,
+    look_at,
+    owner_of,
+    windows_left,
+)
 from duly.ledger.backfill_claim import UNSETTLED_OF_BACKFILL
 from duly.ledger.records import Known, Run
+from duly.ledger.register import scheduled
 from duly.ledger.spells import spells_of
 from duly.records import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from duly.schedule.occurrence import Occurrence
 
 COUNTS = Statement(
     "counts_of_backfill",
@@ -87,22 +107,49 @@ async def progress(number: int) -> Progress:
         failed=counts[states.FAILED],
         unknown=counts[states.UNKNOWN],
         waiting=counts["waiting"],
-        left=await _left(mine, known),
+        left=sum(1 for _ in await windows_to_come(mine, known)),
     )
 
 
-async def _left(mine: Backfill, known: Known) -> int:
-    """The windows that it has still to come to, as things stand."""
+async def windows_to_come(mine: Backfill, known: Known) -> Iterator[Occurrence]:
+    """The windows that a backfill has still to come to, as things stand, in its direction."""
     if mine.state not in backfills.LIVE or known.series is None or known.series.id != mine.series:
-        return 0
+        return iter(())
     begun = {run.nominal for run in await every(UNSETTLED_OF_BACKFILL, Run, series=mine.series, backfill=mine.id)}
     sights = await look_at(mine.series, mine.first, mine.beyond)
     assert known.line is not None  # it has a series
     ahead = (o for o in windows_left(mine, await spells_of(known), known.line) if o.nominal not in begun)
-    return sum(sights.wanted(occurrence, mine.wanted, mine.asked_at) is not None for occurrence in ahead)
+    return (o for o in ahead if sights.wanted(o, mine.wanted, mine.asked_at) is not None)
 
 
 async def listed(name: str | None, scope: str | None, limit: int) -> list[Progress]:
     """The backfills of the ledger, of a job or of a line, the newest first."""
     found = await every(BACKFILLS, Backfill, name=name, scope=scope, limit=limit)
     return [await progress(each.id) for each in found]
+
+
+async def asked_for(
+    job: str, scope: str, text: str, *, what: str, order: str, concurrency: int, stop_after: int
+) -> Asked:
+    """A range and kinds of windows as a person writes them, as the job's schedule reads them. `stop_after` 0: never.
+
+    Raises `WindowInvalid`, `NoSchedule`, `UnknownJob`, `UnknownScope`.
+    """
+    schedule, _, _ = scheduled(await known_or_raise(job, scope))
+    try:
+        wanted = parse_range(text, schedule.zone, await now())
+    except (KeyInvalid, TimeInvalid, WindowInvalid) as e:
+        raise WindowInvalid(f"range: {e}") from e
+    if wanted.begin is None:
+        raise WindowInvalid(f"range: {text!r} has no beginning; write where to begin, as 2026-01-01..2026-02-01")
+    kinds = [kind for word in what.split(",") for kind in (ALL if word.strip() == "all" else (word.strip(),))]
+    ordered = tuple(kind for kind in WHAT if kind in kinds) + tuple(kind for kind in kinds if kind not in WHAT)
+    return Asked(
+        text,
+        2 * wanted.begin,
+        None if wanted.end is None else 2 * wanted.end,
+        ordered,
+        order,
+        concurrency,
+        stop_after or None,
+    )

@@ -1,34 +1,30 @@
-"""Explain: why a run ran, did not, or will. In sentences, from the schedule to what the next poke will do.
+"""Explain: all that is needed to say why a run ran, did not, or will. `explain_words` puts it in sentences.
 
-What the ledger holds is told in the order in which it happened; the last sentence is the decision. A window without a row
-is explained as well: before the line began, in a skipped range, not due yet, owed at the next poke, dropped by the
-catch-up policy at the next poke, or pruned.
+A window without a row is explained as well: before the line began, in a skipped range, not due yet, owed at the next poke,
+dropped by the catch-up policy at the next poke, or pruned.
 """
 
 from __future__ import annotations
 
 from duly.evidence import verdict
-from duly.evidence.runs import Attempt, History, Told, history
-from duly.evidence.verdict import Window, grace_text, window_of, windows_of_line
-from duly.evidence.words import ago, printable, span
+from duly.evidence.complete_through import Completeness, completeness_of
+from duly.evidence.runs import History, history
+from duly.evidence.verdict import Window, lines, window_of, windows_of_line
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_of
-from duly.ledger.ask import Statement, every, now, one
-from duly.ledger.cancel import ASKED
-from duly.ledger.messages import Message
+from duly.ledger.ask import Statement, alive, every, now, one
+from duly.ledger.backfill import COLUMNS, Backfill, find_backfill
+from duly.ledger.events import Event
+from duly.ledger.messages import Message, MessageAttempt, attempts_at_message
 from duly.ledger.owed import UNSETTLED_OF_LINE, dropped_next
-from duly.ledger.records import Run, Version, pause_of, pause_words
-from duly.ledger.register import schedule_of
+from duly.ledger.probe import Asked, last_asked
+from duly.ledger.records import Pause, Run, Version, pause_of
 from duly.ledger.spells import VERSIONS_OF, placed_before, spells_of_line
 from duly.ledger.take import gone, look
 from duly.records import record
-from duly.schedule.versions import what_changes
-from duly.times import HOUR, duration_text
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+# How many messages of a run are told of with each of their sendings.
+MOST_WITH_SENDINGS = 50
 
 RANGE_OVER_WINDOW = Statement(
     "range_over_window",
@@ -54,6 +50,32 @@ select by, reason
 """,
 )
 
+BACKFILL_OF_RUN = Statement(
+    "backfill_of_run",
+    # The last that took the run on, whatever has become of it since.
+    f"""
+select {COLUMNS}
+  from duly_backfill_run b
+  join duly_backfill f on f.id = b.backfill
+ where b.series = :series and b.nominal = :nominal
+ order by f.id desc
+ limit 1
+""",
+)
+
+
+PAUSES_BETWEEN = Statement(
+    "pauses_between",
+    # What is said of one scope names it in its detail.
+    """
+select at, kind, attempt_id, by, reason, detail, before, after
+  from duly_event
+ where job = :job and at between :since and :until and (kind = 'paused' or kind = 'resumed')
+   and (substr(detail, 1, 6) <> 'scope ' or substr(detail, 1, length(:named)) = :named)
+ order by at, id
+""",
+)
+
 
 @record
 class End:
@@ -73,40 +95,111 @@ class SkippedRange:
 
 
 @record
+class Sent:
+    """A message with the sendings of it that have ended, oldest first."""
+
+    message: Message
+    sendings: list[MessageAttempt]
+
+
+@record
 class Explanation:
     """All that is needed to explain one window at an instant. `in_the_way`: the key of a run that must end first.
 
-    `dropped`: why the next poke will skip it, if it will; `newest` is the key of a newer window that is due.
+    `dropped`: why the next poke will skip it, if it will; `newest` is the key of a newer window that is due. `asked`: what has
+    come of asking its probe, where its outcome is unknown. `holder_alive`: whether the process shows a pulse whose lease is
+    over and whose end nobody saw; None where nobody can tell, or it is no question. `paused`: what was said of pauses since it
+    came due. `completeness`: how far its line is complete, where there is one with a schedule.
     """
 
     as_of: int
     window: Window
     versions: list[Version]
     history: History
+    sent: list[Sent]
     dropped: str | None
     newest: str | None
     in_the_way: str | None
     skipped: SkippedRange | None
     end: End | None
+    asked: Asked | None
+    backfill: Backfill | None
+    pause: Pause | None
+    paused: list[Event]
+    holder_alive: bool | None
+    completeness: Completeness
+
+    @property
+    def was_resolved(self) -> set[bytes]:
+        """The attempts of which a person or a probe said how they ended."""
+        told = (told.event for told in self.history.events if told.event.kind == "resolved")
+        return {event.attempt_id for event in told if event.attempt_id is not None}
 
 
 async def explain(addressed: Addressed) -> Explanation:
     """Read what there is to tell of the window that was named. Raises `UnknownRun` as `window_of`."""
     instant = await now()
     window = await window_of(addressed, instant)
-    known = addressed.known
+    known, run = addressed.known, {"series": window.run.series, "nominal": window.run.nominal}
     scheduled = known.version is not None and known.series is not None
+    past = await history(addressed)
     return Explanation(
         instant,
         window,
         await every(VERSIONS_OF, Version, job=known.job.id),
-        await history(addressed),
+        past,
+        await _sent(past),
         (await dropped_next(known, instant))(window.run),
         await _newest(window, instant) if scheduled else None,
         await _in_the_way(window),
-        await one(RANGE_OVER_WINDOW, SkippedRange, series=window.run.series, nominal=window.run.nominal),
+        await one(RANGE_OVER_WINDOW, SkippedRange, **run),
         await _end(window),
+        await _asked(window),
+        await find_backfill(window.backfill) if window.backfill else await one(BACKFILL_OF_RUN, Backfill, **run),
+        pause_of(known, instant),
+        await _paused(window, instant),
+        await _holder_alive(window),
+        await _completeness(window, instant),
     )
+
+
+async def _completeness(window: Window, instant: int) -> Completeness:
+    """Of the line as it is in force, whichever series the window is of."""
+    line = window.known.line
+    assert line is not None
+    (in_force,) = await lines(window.known.job.name, line.scope)
+    return await completeness_of(in_force, instant)
+
+
+async def _sent(past: History) -> list[Sent]:
+    """The messages in their order, with their sendings; of very many those of each that is not settled."""
+    many = len(past.messages) > MOST_WITH_SENDINGS
+    return [
+        Sent(message, [] if many and message.is_settled else await attempts_at_message(message.id))
+        for message in past.messages
+    ]
+
+
+async def _paused(window: Window, instant: int) -> list[Event]:
+    """What was said of pauses while the window was owed."""
+    line, row = window.known.line, window.row
+    if window.due is None or line is None or window.due > instant:
+        return []
+    until = instant if row is None or row.settled_at is None else row.settled_at
+    named = f"scope {line.scope!r}"
+    return await every(PAUSES_BETWEEN, Event, job=window.known.job.id, since=window.due, until=until, named=named)
+
+
+async def _holder_alive(window: Window) -> bool | None:
+    row = window.row
+    if row is None or row.state != states.RUNNING or row.attempt_id is None or window.verdict.word == verdict.RUNNING:
+        return None
+    return await alive(row.attempt_id)
+
+
+async def _asked(window: Window) -> Asked | None:
+    row = window.row
+    return None if row is None or row.state != states.UNKNOWN else await last_asked(row)
 
 
 async def _end(window: Window) -> End | None:
@@ -139,260 +232,3 @@ async def _in_the_way(window: Window) -> str | None:
             if row.id != window.run and row.backfill is None and (row.due or 0) < (window.due or 0):
                 return str(await key_of(row.id))
     return None
-
-
-# -- sentences ----------------------------------------------------------------------------------------------------------
-
-
-def sentences(told: Explanation, at: Callable[[int], str]) -> list[str]:
-    """The explanation, a sentence an item, in order. Pure. `at` puts an instant in words."""
-    return [
-        *_of_schedule(told, at),
-        *_of_window(told, at),
-        *_of_history(told, at),
-        *_of_decision(told, at),
-    ]
-
-
-def _of_schedule(told: Explanation, at: Callable[[int], str]) -> list[str]:
-    job, counted_by = told.window.known.job, told.window.known.version
-    version = next((version for version in told.versions if version.number == job.version), None)
-    if version is None or counted_by is None:
-        return [f"{job.name} has no schedule: its runs are those that somebody names."]
-    said = [f"{job.name} is {version.words}."]
-    if version.number > 1:
-        said.append(
-            f"That is version {version.number}, which answers for windows that end after {at(version.effective_from)}."
-        )
-    row = told.window.row
-    belongs_to = counted_by.number if row is None or row.version is None else row.version
-    older = next((v for v in told.versions if v.number == belongs_to != version.number), None)
-    if older is None:
-        return said
-    said.append(f"This window belongs to version {older.number}: {older.words}.")
-    if (older.zone, older.grain) != (version.zone, version.grain):
-        changes = ", ".join(what_changes(schedule_of(older), schedule_of(version))[: _series_changes(older, version)])
-        said.append(f"Since then the schedule has {changes}; this window keeps its key, and what is owed of it.")
-    return said
-
-
-def _series_changes(older: Version, version: Version) -> int:
-    return (older.zone != version.zone) + (older.grain != version.grain)
-
-
-def _of_window(told: Explanation, at: Callable[[int], str]) -> list[str]:
-    window = told.window
-    name = window.key.middle
-    if window.key.grain == "adhoc":
-        return [f"{name} is a run outside the schedule."]
-    bounds, due = window.bounds, window.due
-    if bounds is None and due is not None:
-        return [f"{name} has no time of its own."]
-    if bounds is None or due is None:
-        return [f"{name} was named by a caller; no schedule gave it a window or a due time."]
-    comes = "came" if due <= told.as_of else "comes"
-    occurrence = window.occurrence
-    resolution = window.row.resolution if window.row is not None else None
-    night = _night(resolution or ("exact" if occurrence is None else occurrence.resolution))
-    said = [
-        f"{name} answers for {at(bounds[0])} to {at(bounds[1])}, {length(bounds)}.",
-        f"It {comes} due at {at(due)}, {ago(due, told.as_of)}.",
-    ]
-    if _is_seam(told, bounds[0]):
-        said.append("It is the seam: it begins where the last window of the schedule before it ends.")
-    return [*said, night] if night else said
-
-
-def _is_seam(told: Explanation, start: int) -> bool:
-    """Whether a window that starts there is the first one of the version that it belongs to."""
-    row, counted_by = told.window.row, told.window.known.version
-    number = row.version if row is not None else None if counted_by is None else counted_by.number
-    return any(v.number == number and v.effective_from and v.effective_from == start for v in told.versions)
-
-
-def length(bounds: tuple[int, int]) -> str:
-    """How long a window is: in hours, where it is whole ones."""
-    micros = bounds[1] - bounds[0]
-    return f"{micros // HOUR} h" if micros % HOUR == 0 else duration_text(micros)
-
-
-def _night(resolution: str) -> str:
-    return {
-        "gap-shifted": "Its wall-clock time does not exist that day: the clocks skip it.",
-        "fold-first": "Its wall-clock time exists twice that day; this is the first.",
-        "fold-second": "Its wall-clock time exists twice that day; this is the second.",
-    }.get(resolution, "")
-
-
-def _of_history(told: Explanation, at: Callable[[int], str]) -> list[str]:
-    """What happened, in the order in which it did; an attempt stands where it began."""
-    happened: list[tuple[int, int, str]] = []
-    several = len(told.history.revisions) > 1
-    for row in told.history.revisions:
-        if row.fence == 0 or row.opened_at < (row.first_started_at or 0) or row.revision > 1:
-            which = f"Revision {row.revision} was" if several else "It was"
-            happened.append((row.opened_at, 0, f"{which} opened at {at(row.opened_at)}."))
-    happened += [(a.ended.started_at, 1, _of_attempt(told, a, several, at)) for a in told.history.attempts]
-    happened += [(t.event.at, 2, _of_event(t, at)) for t in told.history.events]
-    happened += [(m.settled_at or m.noted_at, 3, _of_message(m, at)) for m in told.history.messages]
-    return [sentence for _, _, sentence in sorted(happened, key=lambda one: one[:2])]
-
-
-def _of_attempt(told: Explanation, attempt: Attempt, several: bool, at: Callable[[int], str]) -> str:
-    ended, request = attempt.ended, told.history.request_to(attempt)
-    progress = attempt.progress
-    far = "" if progress is None else f" It said {ago(progress.at, told.as_of)} that it had done {progress.words}."
-    asked = "" if request is None else f" {request.by} asked it to stop: {attempt.became_of(request)}."
-    which = f"Attempt {ended.number} of revision {attempt.revision}" if several else f"Attempt {ended.number}"
-    began = f"{which} began at {at(ended.started_at)} (by {ended.owner}, started by {ended.trigger}, contract {ended.contract})"
-    if ended.ended_at is None:
-        doubt = f"; nobody knows how it ended: {ended.error}" if ended.outcome == states.UNKNOWN else ""
-        return f"{began} and has not reported an end{doubt}.{far}{asked}"
-    how = {"lost": "was lost", "released": "gave the run back", "cancelled": "was cancelled"}.get(
-        ended.outcome, ended.outcome
-    )
-    error = f": {ended.error}" if ended.error else ""
-    # Nobody saw it end, and another host cannot be looked at.
-    late = _LATE[attempt.alive] if attempt.was_superseded else ""
-    return f"{began} and {how} after {span(ended.ended_at - ended.started_at)}{error}.{far}{asked}{late}"
-
-
-_LATE = {
-    True: " It was superseded, and its process is alive still: what it reports is refused.",
-    False: " It was superseded, and shows no pulse any more; what it reports after all is refused.",
-    None: " It was superseded, and may be alive: what it reports is refused.",
-}
-
-
-def _of_message(message: Message, at: Callable[[int], str]) -> str:
-    where = f"Message {message.name} to {message.destination}"
-    if message.is_settled and message.settled_at is not None:
-        return (
-            f"{where} was {message.state} at {at(message.settled_at)}{f': {message.cause}' if message.cause else ''}."
-        )
-    return f"{where} is {message.state}{f': {message.cause}' if message.cause else ''}."
-
-
-_DID = {
-    ASKED: "asked its attempt to stop",
-    "unknown": "said that its outcome is unknown",
-    "payload_refused": "was refused, with another payload than the first",
-    "below_horizon": "was refused, for it lies below the horizon",
-    "message_unknown": "said that the outcome of a message is unknown",
-    "message_resolved": "resolved a message",
-    "message_retried": "retried a message",
-    "message_skipped": "skipped a message",
-    "message_refused": "saw a message refused",
-    "message_dead": "gave a message up",
-    "message_probed": "looked for a message",
-    "message_late_word": "came too late with word of a message",
-    "messages_discarded": "discarded its messages",
-}
-
-
-def _of_event(told: Told, at: Callable[[int], str]) -> str:
-    event = told.event
-    why = "; ".join(part for part in (event.reason, event.detail) if part)
-    did = _DID.get(event.kind, f"{event.kind.replace('_', ' ')} it")
-    return f"At {at(event.at)} {event.by or 'duly'} {did}{': ' + why if why else ''}."
-
-
-def _of_decision(told: Explanation, at: Callable[[int], str]) -> list[str]:
-    """What stands now, and what the next poke makes of it."""
-    window, row = told.window, told.window.row
-    said, line = window.verdict, window.known.line
-    assert line is not None
-    if window.backfill is not None and said.word not in (verdict.RUNNING, verdict.UNKNOWN, verdict.FAILED):
-        return [f"So backfill {window.backfill} owes it: whoever works that does it in its turn."]
-    match said.word:
-        case verdict.COMPLETE if row is not None:
-            when = f" since {at(row.settled_at)}" if row.settled_at is not None else ""
-            return [*_left(told, row), f"So it is complete{when}, and nothing will run it again."]
-        case verdict.UNDELIVERED:
-            then = "a person has to say what becomes of them" if said.stuck else "a relay delivers them"
-            return [
-                *_left(told, row),
-                f"So its effect is there, and its messages are not: {said.note}; {then}, and nothing will run it again.",
-            ]
-        case verdict.SKIPPED if row is None and told.skipped is not None:
-            who = f"by {told.skipped.by or 'duly'} at {at(told.skipped.at)}"
-            return [
-                f"It never had a row: it lies in a range that was skipped {who} ({told.skipped.reason}).",
-                "So nothing runs it, unless somebody unskips it.",
-            ]
-        case verdict.SKIPPED:
-            return [f"It was skipped ({said.note}).", "So nothing runs it, unless somebody unskips it."]
-        case verdict.PRUNED:
-            return ["It lies below the horizon: it was settled, its record was pruned, and it is never executed again."]
-        case verdict.NOT_OWED:
-            if said.note == verdict.AFTER_END and line.ends is not None:
-                who = "" if told.end is None else f", by {told.end.by}: {told.end.reason}"
-                return [f"It is not owed: {said.note} at {at(line.ends)}{who}.", "So nothing runs it."]
-            began = f" at {at(line.starts)}" if line.starts is not None else ""
-            return [
-                f"It is not owed: {said.note}{began}.",
-                "So no poke works it; `duly exec --window` can name it all the same.",
-            ]
-        case verdict.COMING:
-            paused = pause_of(window.known, window.due or told.as_of)
-            if paused is not None:
-                return [f"So nothing is owed yet; and {window.key.job} is {pause_words(paused)}."]
-            return ["So nothing is owed yet: a poke works it from its due time on."]
-        case verdict.RUNNING if row is not None and row.lease_until is not None:
-            late = f" It is late: its grace is {grace_text(window)}." if said.late else ""
-            if row.cancel_is_asked:
-                return [
-                    f"So it is running still, and may be alive; {_hears(told)}. Nothing tries again by itself.{late}"
-                ]
-            return [
-                f"So it is running; its lease lasts until {at(row.lease_until)}, and nobody else may take it before.{late}"
-            ]
-        case verdict.UNKNOWN:
-            return [
-                "So nothing runs it again until somebody says what happened: a second effect could be worse than none."
-            ]
-        case verdict.FAILED:
-            return ["So it waits for a person: retry it, or skip it."]
-    return _of_owed(told, at)
-
-
-def _hears(told: Explanation) -> str:
-    """Whether an attempt that was asked to stop can have heard of that."""
-    beat = told.window.known.job.lease // 3
-    request = told.history.request_to(told.history.attempts[-1])
-    if request is not None and told.as_of - request.at > beat:
-        return "asked to stop, it has had time to hear of that, and has not ended"
-    return f"asked to stop, it hears of that with a heartbeat, within {span(beat)}"
-
-
-def _left(told: Explanation, row: Run | None) -> list[str]:
-    """Where the completing attempt left its output, and its result, if it said."""
-    return [
-        f"Its {text.kind}: {printable(text.body)}."
-        for text in told.history.texts
-        if row is not None
-        and (text.revision, text.number) == (row.revision, row.fence)
-        and text.kind in ("output", "result")
-    ]
-
-
-def _of_owed(told: Explanation, at: Callable[[int], str]) -> list[str]:
-    window, row = told.window, told.window.row
-    line = window.known.line
-    grace = grace_text(window)
-    said = [f"It is late: it has been due for longer than its grace, {grace}."] if window.verdict.late else []
-    if row is None and line is not None and line.opened_until is not None:
-        said.append(f"It has no row: of this job no window is open that ends after {at(line.opened_until)}.")
-    if row is not None and row.retry_at is not None and row.retry_at > told.as_of:
-        return [*said, f"So a poke takes it again from {at(row.retry_at)} on."]
-    paused = pause_of(window.known, told.as_of)
-    if paused is not None:
-        return [*said, f"So nothing starts it: {window.key.job} is {pause_words(paused)}."]
-    if told.dropped is not None:
-        newest = (
-            f", {told.newest}" if told.newest is not None and told.dropped.endswith("a newer window was due") else ""
-        )
-        return [*said, f"So the next poke skips it: {told.dropped}{newest}."]
-    if told.in_the_way is not None:
-        return [*said, f"So it is owed, and waits for {told.in_the_way}."]
-    return [*said, "So it is owed: the next poke works it."]

@@ -32,7 +32,7 @@ async def jobs() -> list[JobSeen]:
     by_name: dict[str, list[Known]] = {}
     for known in await lines():
         by_name.setdefault(known.job.name, []).append(known)
-    return [await _seen(found) for found in by_name.values()]
+    return [await seen_of(found) for found in by_name.values()]
 
 
 async def job(name: str) -> JobSeen:
@@ -40,9 +40,10 @@ async def job(name: str) -> JobSeen:
     found = await lines(name)
     if not found:
         raise UnknownJob(f"the ledger knows no job {name!r}")
-    return await _seen(found)
+    return await seen_of(found)
 
 
-async def _seen(found: list[Known]) -> JobSeen:
+async def seen_of(found: list[Known]) -> JobSeen:
+    """A job, of whose lines all are given."""
     job = found[0].job.id
     return JobSeen(found, await every(VERSIONS_OF, Version, job=job), await every(FORMER_NAMES, str, job=job))

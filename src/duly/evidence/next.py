@@ -9,9 +9,10 @@ from itertools import islice, takewhile
 
 from duly.errors import WindowInvalid
 from duly.ledger.spells import Placed, Spell, placed_after, placed_before
-from duly.records import record
+from duly.records import record, replace
 from duly.schedule.facts import changes, changes_back
 from duly.schedule.keys import parse_nominal
+from duly.schedule.spec import EARLIEST, LATEST
 from duly.times import DAY, SECOND, Zone, duration_text, instant_text, parse_duration, parse_instant
 
 TYPE_CHECKING = False
@@ -61,6 +62,10 @@ def _end(text: str, zone: str, instant: int) -> int | None:
 
 
 def _civil(zone: str, instant: int) -> int:
+    if not EARLIEST <= instant <= LATEST:
+        raise WindowInvalid(
+            "a range has its ends in the years 1 to 9999; write it half-open, as 2026-11-01..2026-12-01"
+        )
     second = instant // SECOND
     return second + Zone(zone).offset_at(second)
 
@@ -158,8 +163,8 @@ def clock_note(schedule: Schedule, occurrence: Occurrence) -> str:
 
 
 def occurrence_is_repeated(schedule: Schedule, occurrence: Occurrence) -> bool:
-    """Whether the second pass of this wall time is an occurrence too."""
-    return schedule.find(occurrence.nominal | 1) is not None if not occurrence.nominal & 1 else True
+    """Whether the second pass of this wall time is an occurrence too, whatever day off it may be."""
+    return bool(occurrence.nominal & 1) or replace(schedule, calendar=None).find(occurrence.nominal | 1) is not None
 
 
 def _note_of_due(schedule: Schedule, occurrence: Occurrence) -> str:

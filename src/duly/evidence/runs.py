@@ -10,20 +10,33 @@ from duly.ledger.cancel import ASKED, Request
 from duly.ledger.events import Event
 from duly.ledger.messages import Message, messages_of
 from duly.ledger.progress import Progress, progress_of
-from duly.ledger.records import LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId
+from duly.ledger.records import LEASES, RUN_COLUMNS, EndedAttempt, Run, RunId, Series
+from duly.ledger.spells import SERIES_OF_LINE
 from duly.records import record
 from duly.schedule.keys import RunKey
 
-NEWEST_OF_LINE = Statement(
-    "newest_of_line",
-    # The newest by identity, read along the primary key of each series: no index names a state or a time.
+NEWEST_OF_SERIES = Statement(
+    "newest_of_series",
+    # The newest by identity, read along the primary key from its end: no index names a time, and none is needed.
     f"""
 select {RUN_COLUMNS}
-  from duly_series s
-  join duly_run r on r.series = s.id
+  from duly_run r
   {LEASES}
- where s.line = :line and (cast(:state as text) is null or r.state = :state)
- order by coalesce(r.due, r.opened_at) desc, r.nominal desc, r.revision desc
+ where r.series = :series and (cast(:state as text) is null or r.state = :state)
+ order by r.nominal desc, r.revision desc
+ limit :limit
+""",
+)
+
+NEWEST_UNSETTLED_OF_SERIES = Statement(
+    "newest_unsettled_of_series",
+    # What is not settled has an index of its own: it is few among many.
+    f"""
+select {RUN_COLUMNS}
+  from duly_run r
+  {LEASES}
+ where r.series = :series and r.state = :state and {{unsettled}}
+ order by r.nominal desc, r.revision desc
  limit :limit
 """,
 )
@@ -52,7 +65,7 @@ select revision, number, attempt_id, started_at, ended_at, outcome, contract, ow
 EVENTS = Statement(
     "events",
     """
-select revision, at, kind, attempt_id, by, reason, detail
+select revision, at, kind, attempt_id, by, reason, detail, before, after
   from duly_event
  where series = :series and nominal = :nominal
  order by id
@@ -155,8 +168,10 @@ async def runs(
     found: list[Window] = []
     for known in await lines(name, scope):
         assert known.line is not None
-        rows = await every(NEWEST_OF_LINE, Run, line=known.line.id, state=state, limit=limit)
-        found += [await window_of_row(known, row, instant) for row in rows]
+        statement = NEWEST_UNSETTLED_OF_SERIES if state in states.UNSETTLED else NEWEST_OF_SERIES
+        for series in await every(SERIES_OF_LINE, Series, line=known.line.id):
+            rows = await every(statement, Run, series=series.id, state=state, limit=limit)
+            found += [await window_of_row(known, row, instant) for row in rows]
     found.sort(key=lambda window: window.due or (window.row.opened_at if window.row else 0), reverse=True)
     return found[:limit]
 
@@ -167,7 +182,7 @@ async def history(addressed: Addressed) -> History:
     of = {"series": run.series, "nominal": run.nominal}
     revisions = await every(REVISIONS, Run, **of)
     ended = await every(ATTEMPTS, lambda revision, *rest: Attempt(revision, EndedAttempt(*rest)), **of)
-    current = [Attempt(row.revision, _current(row)) for row in revisions if row.state in ("running", "unknown")]
+    current = [Attempt(row.revision, current_attempt(row)) for row in revisions if row.state in ("running", "unknown")]
     told = {row.attempt_id: await progress_of(row) for row in revisions}
     attempts = [
         Attempt(
@@ -189,7 +204,7 @@ async def history(addressed: Addressed) -> History:
     )
 
 
-def _current(row: Run) -> EndedAttempt:
+def current_attempt(row: Run) -> EndedAttempt:
     """The attempt that lives in its run's row, because it has not ended."""
     assert row.attempt_id is not None
     assert row.started_at is not None

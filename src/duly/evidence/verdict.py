@@ -8,22 +8,21 @@ whose holder is gone is judged as what the next poke will make of it.
 from __future__ import annotations
 
 from duly.errors import UnknownRun
+from duly.evidence.on_record import TOLD_OF, OnRecord, on_record, progress, requests, tallies
 from duly.evidence.words import ago
 from duly.ledger import states
 from duly.ledger.address import Addressed, key_in, key_of
-from duly.ledger.ask import Statement, every
-from duly.ledger.backfill import LIVE_BETWEEN, Backfill, is_left, look_at
+from duly.ledger.ask import Statement, every, one
+from duly.ledger.backfill import is_left
 from duly.ledger.bounds import is_before_start, is_passed_over
 from duly.ledger.cancel import Request, request_of
 from duly.ledger.contracts import CANCELLED
-from duly.ledger.messages import Tally, tally, undelivered_between
+from duly.ledger.messages import Tally, tally
 from duly.ledger.policy import grace_of
 from duly.ledger.progress import progress_of
 from duly.ledger.records import (
     JOB_COLUMNS,
-    LEASES,
     LINE_COLUMNS,
-    RUN_COLUMNS,
     SERIES_COLUMNS,
     VERSION_COLUMNS,
     Job,
@@ -68,6 +67,17 @@ WORDS = (
 AFTER_END = "after this line ended"
 UNDECLARED = "its scope is no longer declared"
 
+PRUNED_STATE = Statement(
+    "pruned_state",
+    # Of a run outside the schedule the state is kept; of what was named by an earlier schedule it is known to be settled.
+    """
+select coalesce(a.state, 'settled')
+  from duly_series s
+  left join duly_adhoc a on a.series = s.id and a.nominal = :nominal
+ where s.id = :series and :nominal < s.horizon
+""",
+)
+
 LINES = Statement(
     "lines",
     f"""
@@ -81,26 +91,6 @@ select {JOB_COLUMNS},
   left join duly_series s on s.line = l.id and s.zone = v.zone and s.grain = v.grain
  where (cast(:name as text) is null or j.name = :name) and (cast(:scope as text) is null or l.scope = :scope)
  order by j.name, l.scope
-""",
-)
-
-RUNS_BETWEEN = Statement(
-    "runs_between",
-    f"""
-select {RUN_COLUMNS}
-  from duly_run r
-  {LEASES}
- where r.series = :series and r.nominal between :first and :last
- order by r.nominal, r.revision
-""",
-)
-
-RANGES_WITH_REASON = Statement(
-    "ranges_with_reason",
-    """
-select from_nominal, to_nominal, reason
-  from duly_skipped
- where series = :series and from_nominal <= :last and to_nominal > :first
 """,
 )
 
@@ -289,46 +279,106 @@ async def line_zone(name: str) -> str:
     return "UTC" if version is None else version.zone
 
 
-async def window_of_row(
-    known: Known, row: Run, instant: int, occurrence: Occurrence | None = None, *, has_messages: bool = True
-) -> Window:
-    """The window of a run that has a row, judged. `has_messages`: it may have some; else they need not be asked for."""
+async def window_of_row(known: Known, row: Run, instant: int, occurrence: Occurrence | None = None) -> Window:
+    """The window of a run that has a row, judged."""
+    attempt = (row.id, row.attempt_id)
+    request = await request_of(row)
+    told = await progress_of(row) if row.state in TOLD_OF else None
+    seen = OnRecord(
+        {row.series: {row.nominal: row}},
+        {},
+        {},
+        {row.id: await tally(row.id)} if row.state == states.COMPLETED else {},
+        {} if told is None else {attempt: told},
+        {} if request is None else {attempt: request},
+    )
     holder_gone = row.state == states.RUNNING and await gone(row)
-    verdict = judge_row(known.job, row, instant, holder_gone=holder_gone, request=await request_of(row))
-    if row.state == states.COMPLETED and has_messages:
-        verdict = with_messages(verdict, known.job, row, await tally(row.id), instant)
+    key = await _key(known, row.id)
+    return _window_of_row(known, key, row, instant, occurrence, seen, holder_gone=holder_gone)
+
+
+async def windows_of_rows(pairs: list[tuple[Known, Run]], instant: int) -> list[Window]:
+    """The windows of runs that have a row, each of a line, judged, in their order; in a few statements, however many."""
+    rows = [row for _, row in pairs]
+    seen = OnRecord(
+        {},
+        {},
+        {},
+        await tallies([row.id for row in rows if row.state == states.COMPLETED]),
+        await progress([row for row in rows if row.state in TOLD_OF]),
+        await requests([row for row in rows if row.cancel_is_asked]),
+    )
+    windows = []
+    for known, row in pairs:
+        holder_gone = row.state == states.RUNNING and await gone(row, instant)
+        key = await _key(known, row.id)
+        windows.append(_window_of_row(known, key, row, instant, None, seen, holder_gone=holder_gone))
+    return windows
+
+
+def _window_of_row(
+    known: Known,
+    key: RunKey,
+    row: Run,
+    instant: int,
+    occurrence: Occurrence | None,
+    seen: OnRecord,
+    *,
+    holder_gone: bool,
+) -> Window:
+    attempt = (row.id, row.attempt_id)
+    request = seen.requests.get(attempt) if row.cancel_is_asked else None
+    verdict = judge_row(known.job, row, instant, holder_gone=holder_gone, request=request)
+    messages = seen.tallies.get(row.id)
+    if row.state == states.COMPLETED and messages is not None:
+        verdict = with_messages(verdict, known.job, row, messages, instant)
     number = row.backfill if row.state in states.UNSETTLED else None
     verdict = under_backfill(under_pause(verdict, known, instant), number)
-    progress = await progress_of(row) if row.state in (states.RUNNING, states.FAILED, states.UNKNOWN) else None
-    if progress is not None:
-        verdict = replace(verdict, note=f"{verdict.note}; {progress.words}, {ago(progress.at, instant)}")
-    return Window(known, await _key(known, row.id), row.id, occurrence, row, verdict, number)
+    told = seen.progress.get(attempt) if row.state in TOLD_OF else None
+    if told is not None:
+        verdict = replace(verdict, note=f"{verdict.note}; {told.words}, {ago(told.at, instant)}")
+    return Window(known, key, row.id, occurrence, row, verdict, number)
 
 
 async def windows_of(known: Known, occurrences: list[Occurrence], instant: int) -> list[Window]:
     """The windows of these occurrences, judged, in their order."""
+    (windows,) = await windows_of_many([(known, occurrences)], instant)
+    return windows
+
+
+async def windows_of_many(asked: list[tuple[Known, list[Occurrence]]], instant: int) -> list[list[Window]]:
+    """The windows of the occurrences of each line, or series of one, judged, in their order. Those of one series that are asked
+    for apart do not overlap. What is read for all of them takes a few statements, however many there are.
+    """
+    seen = await on_record([_span(known, occurrences) for known, occurrences in asked if occurrences])
+    return [await _judged(known, occurrences, instant, seen) for known, occurrences in asked]
+
+
+def _span(known: Known, occurrences: list[Occurrence]) -> tuple[int, int, int]:
+    assert known.series is not None
+    names = [occurrence.nominal for occurrence in occurrences]
+    return known.series.id, min(names), max(names)
+
+
+async def _judged(known: Known, occurrences: list[Occurrence], instant: int, seen: OnRecord) -> list[Window]:
+    """Windows of one series, judged by what was read. Only whether a lapsed holder shows a pulse is looked at one by one."""
     if not occurrences:
         return []
     assert known.series is not None
     series = known.series
-    bounds = {"first": min(o.nominal for o in occurrences), "last": max(o.nominal for o in occurrences)}
-    # Of several revisions the last one read is the newest.
-    rows = {row.nominal: row for row in await every(RUNS_BETWEEN, Run, series=series.id, **bounds)}
-    ranges = await every(RANGES_WITH_REASON, lambda *cells: cells, series=series.id, **bounds)
-    undelivered = await undelivered_between(series.id, **bounds)
-    asked_for = await _asked_for(known, occurrences)
+    asked_for = _asked_for(known, occurrences, seen)
     windows = []
     for occurrence in occurrences:
-        row = rows.get(occurrence.nominal)
-        number = asked_for.get(occurrence.nominal)
+        row, number = seen.row(series.id, occurrence.nominal), asked_for.get(occurrence.nominal)
         if row is not None:
-            waits = (row.nominal, row.revision) in undelivered
-            window = await window_of_row(known, row, instant, occurrence, has_messages=waits)
+            holder_gone = row.state == states.RUNNING and await gone(row, instant)
+            key = key_in(known, series, row.id)
+            window = _window_of_row(known, key, row, instant, occurrence, seen, holder_gone=holder_gone)
             if window.backfill is None:
                 window = replace(window, verdict=under_backfill(window.verdict, number), backfill=number)
             windows.append(window)
             continue
-        skipped = next((why for first, beyond, why in ranges if first <= occurrence.nominal < beyond), None)
+        skipped = seen.skipped(series.id, occurrence.nominal)
         verdict = under_pause(judge_absent(known, occurrence, skipped, instant), known, instant)
         verdict = under_backfill(verdict, number)
         run = RunId(series.id, occurrence.nominal)
@@ -347,16 +397,15 @@ async def windows_of_line(known: Known, placed: list[Placed], instant: int) -> l
     return [judged[each.series, each.occurrence.nominal] for each in placed]
 
 
-async def _asked_for(known: Known, occurrences: list[Occurrence]) -> dict[int, int]:
-    """By nominal, the backfill that is still to come to a window, as things stand."""
+def _asked_for(known: Known, occurrences: list[Occurrence], seen: OnRecord) -> dict[int, int]:
+    """By nominal, the backfill that is still to come to a window, as things stand. Pure."""
     line, series = known.line, known.series
     assert line is not None
     assert series is not None
-    first, beyond = min(o.nominal for o in occurrences), max(o.nominal for o in occurrences) + 1
-    live = await every(LIVE_BETWEEN, Backfill, series=series.id, first=first, beyond=beyond)
+    live = seen.backfills.get(series.id)
     if not live:
         return {}
-    sights = await look_at(series.id, first, beyond)
+    sights = seen.sights(series.id)
     return {
         occurrence.nominal: mine.id
         for mine in live
@@ -371,9 +420,15 @@ async def window_of(addressed: Addressed, instant: int) -> Window:
         window = await window_of_row(addressed.known, addressed.row, instant, addressed.occurrence)
         if addressed.occurrence is None or window.backfill is not None or addressed.known.series is None:
             return window
-        number = (await _asked_for(addressed.known, [addressed.occurrence])).get(addressed.run.nominal)
+        occurrences = [addressed.occurrence]
+        seen = await on_record([_span(addressed.known, occurrences)])
+        number = _asked_for(addressed.known, occurrences, seen).get(addressed.run.nominal)
         return replace(window, verdict=under_backfill(window.verdict, number), backfill=number)
     if addressed.occurrence is None:
+        was = await one(PRUNED_STATE, str, series=addressed.run.series, nominal=addressed.run.nominal)
+        if was is not None:
+            verdict = Verdict(PRUNED, note=f"{was} long ago; its record was pruned")
+            return Window(addressed.known, addressed.key, addressed.run, None, None, verdict)
         raise UnknownRun(f"the ledger has no run {addressed.key}, and the schedule in force no such window")
     (window,) = await windows_of(addressed.known, [addressed.occurrence], instant)
     return window

@@ -18,6 +18,7 @@ from duly.ledger import states
 from duly.ledger.address import known_or_raise
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.events import tell
+from duly.ledger.named import TO_FILL_IN
 from duly.ledger.records import RunId
 from duly.ledger.spells import Placed, spell_in_force, spells_of, spells_of_line, windows_after
 from duly.ledger.take import hold_line, run_parameters
@@ -28,7 +29,7 @@ from duly.times import DAY, SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from duly.ledger.ask import Value
     from duly.ledger.records import Known, Line
@@ -382,8 +383,12 @@ async def look_at(series: int, first: int, beyond: int) -> Sights:
 # -- asking for it -------------------------------------------------------------------------------------------------------
 
 
-async def plan(name: str, scope: str, asked: Asked) -> Plan:
-    """What a backfill would do. Looks only.
+def _nobody(seen: int) -> None:
+    """Whoever is told how far it is, where nobody asks."""
+
+
+async def plan(name: str, scope: str, asked: Asked, tell: Callable[[int], object] = _nobody) -> Plan:
+    """What a backfill would do. Looks only. `tell` is called with how many windows were looked at so far.
 
     Raises `BelowHorizon` with the number of windows that were pruned, `Misuse` naming the field, `NoSchedule`,
     `UnknownJob`, `UnknownScope`.
@@ -396,7 +401,7 @@ async def plan(name: str, scope: str, asked: Asked) -> Plan:
         raise Misuse(f"order: {name} is ordered: a run waits until the one before it is settled, so oldest first")
     assert known.line is not None
     ahead = in_order(spells, _before(asked.first), asked.first, asked.beyond)
-    windows, future, not_owed = _split(ahead, asked, await now(), known.line)
+    windows, future, not_owed = _split(ahead, asked, await now(), known.line, tell)
     below = [o for o in windows if o.nominal < known.series.horizon]
     if below:
         horizon = nominal_text(known.series.grain, known.series.horizon, known.series.zone)
@@ -450,7 +455,9 @@ def _before(nominal: int) -> int:
     return (nominal >> 1) * SECOND - 2 * DAY
 
 
-def _split(windows: Iterable[Occurrence], asked: Asked, instant: int, line: Line) -> tuple[list[Occurrence], int, int]:
+def _split(
+    windows: Iterable[Occurrence], asked: Asked, instant: int, line: Line, tell: Callable[[int], object]
+) -> tuple[list[Occurrence], int, int]:
     """The windows that are due and owed; how many of a range with an end are not due; how many the line does not owe."""
     due: list[Occurrence] = []
     future = not_owed = 0
@@ -463,6 +470,7 @@ def _split(windows: Iterable[Occurrence], asked: Asked, instant: int, line: Line
             due.append(occurrence)
         else:
             future += 1
+        tell(len(due) + future + not_owed)
     return due, future, not_owed
 
 
@@ -474,8 +482,18 @@ class Started:
     plan: Plan
 
 
-async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int | None = None) -> Started:
-    """Ask for windows to be owed. Raises as `plan`, and `NotAllowed` where there is nothing to do, or another has them.
+async def start(
+    name: str,
+    scope: str,
+    asked: Asked,
+    word: Word,
+    *,
+    expect: int | None = None,
+    tell: Callable[[int], object] = _nobody,
+) -> Started:
+    """Ask for windows to be owed; `tell` as for `plan`.
+
+    Raises as `plan`, and `NotAllowed` where there is nothing to do, or another has them.
 
     `expect` is how many windows the caller was told; completed ones are done again only by who says it.
     """
@@ -483,7 +501,7 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
     job = (await known_or_raise(name, scope)).job.id
     name_now = await one(HOLD_JOB, str, job=job)
     assert name_now is not None  # a job is never deleted
-    planned = await plan(name_now, scope, asked)
+    planned = await plan(name_now, scope, asked, tell)
     series = planned.known.series
     assert series is not None
     if COMPLETED in asked.what and expect is None:
@@ -529,7 +547,7 @@ async def start(name: str, scope: str, asked: Asked, word: Word, *, expect: int 
     if MISSING in asked.what:
         await count(ADOPT_OPEN, series=series.id, first=planned.low, beyond=planned.beyond, backfill=number)
     mine = await find_backfill(number)
-    await _tell("backfill_started", mine, planned.known.job.id, word)
+    await _tell("backfill_started", states.ABSENT, mine, planned.known.job.id, word)
     return Started(mine, planned)
 
 
@@ -609,7 +627,7 @@ async def resume_backfill(number: int, word: Word) -> Backfill:
         raise NotAllowed(
             f"cannot resume backfill {number}: its windows belong to the schedule of before, which counted by another zone or "
             "grain; cancel it, and name those that are left singly",
-            next_step=f"duly backfill cancel {number} --reason 'the schedule counts otherwise now'",
+            next_step=f"duly backfill cancel {number} --reason '{TO_FILL_IN}'",
         )
     return await move(number, "resume", "backfill_resumed", word)
 
@@ -623,7 +641,8 @@ async def cancel_backfill(number: int, word: Word) -> Backfill:
     cause = f"backfill {number} was cancelled: {word.reason}"
     for run in await every(OPEN_OF_BACKFILL, RunId, series=mine.series, backfill=number):
         if await count(SKIP_IF_FREE, **run_parameters(run), cause=cause):
-            await tell("skipped", run=run, by=word.by, reason=word.reason, detail=cause)
+            changed = (states.OPEN, states.SKIPPED)
+            await tell("skipped", run=run, by=word.by, reason=word.reason, detail=cause, changed=changed)
     return mine
 
 
@@ -636,8 +655,9 @@ async def move(number: int, event: str, kind: str, word: Word, detail: str = "")
         raise NotAllowed(
             f"cannot {event} backfill {number}: it is {before.state}", next_step=f"duly backfill show {number}"
         )
-    await _tell(kind, before, None, word, detail)
-    return await find_backfill(number)
+    after = await find_backfill(number)
+    await _tell(kind, before.state, after, None, word, detail)
+    return after
 
 
 JOB_OF_SERIES = Statement(
@@ -646,7 +666,7 @@ JOB_OF_SERIES = Statement(
 )
 
 
-async def _tell(kind: str, mine: Backfill, job: int | None, word: Word, detail: str = "") -> None:
+async def _tell(kind: str, before: str, mine: Backfill, job: int | None, word: Word, detail: str = "") -> None:
     job = await one(JOB_OF_SERIES, int, series=mine.series) if job is None else job
     said = "; ".join(filter(None, (f"backfill {mine.id}: {mine.what} of {mine.asked}", detail)))
-    await tell(kind, job=job, by=word.by, reason=word.reason, detail=said)
+    await tell(kind, job=job, by=word.by, reason=word.reason, detail=said, changed=(before, mine.state))

@@ -76,7 +76,8 @@ async def cancel(known: Known, run: RunId, occurrence: Occurrence | None, word: 
     hears of the request. Raises `NotAllowed` for a run that is settled or unknown, and `Retired` for a window without a row
     that comes due after the line's end.
     """
-    if await look(run) is None:
+    before = await look(run)
+    if before is None:
         await open_named(known, run, occurrence)
     await one(LOCK_RUN, int, **run_parameters(run))
     seen = await seen_of(run)
@@ -89,7 +90,8 @@ async def cancel(known: Known, run: RunId, occurrence: Occurrence | None, word: 
         raise NotAllowed("cannot cancel this run: it is completed, so it is too late; what it did stays done")
     if not await count(SKIP_IF_FREE, **run_parameters(run), cause=word.reason):
         raise not_allowed("cancel", seen)
-    await tell("skipped", run=run, by=word.by, reason=word.reason, detail=NO_ATTEMPT)
+    changed = (states.ABSENT if before is None else seen.standing, states.SKIPPED)
+    await tell("skipped", run=run, by=word.by, reason=word.reason, detail=NO_ATTEMPT, changed=changed)
     return await seen_of(run)
 
 
@@ -97,7 +99,8 @@ async def _ask(seen: Run, word: Word) -> None:
     if seen.cancel_is_asked:
         return
     await count(CANCEL_IF_HELD, **run_parameters(seen.id), seen_fence=seen.fence, seen_attempt=seen.attempt_id)
-    await tell(ASKED, run=seen.id, attempt_id=seen.attempt_id, by=word.by, reason=word.reason)
+    changed = (seen.standing, (await seen_of(seen.id)).standing)
+    await tell(ASKED, run=seen.id, attempt_id=seen.attempt_id, by=word.by, reason=word.reason, changed=changed)
 
 
 async def request_of(run: Run) -> Request | None:

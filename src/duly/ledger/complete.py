@@ -104,6 +104,24 @@ values (:series, :nominal, :revision, :number, :kind, :body)
 )
 
 
+KEEP_SAID = Statement(
+    "keep_said",
+    # I2: beside an attempt that is on record, or that holds its run; it need not have done so well.
+    """
+insert into duly_text (series, nominal, revision, number, kind, body)
+select :series, :nominal, :revision, :number, :kind, :body
+ where exists (select 1
+                 from duly_attempt
+                where series = :series and nominal = :nominal and revision = :revision
+                  and number = :number and attempt_id = :attempt_id)
+    or exists (select 1
+                 from duly_run
+                where series = :series and nominal = :nominal and revision = :revision
+                  and fence = :number and attempt_id = :attempt_id)
+    on conflict (series, nominal, revision, number, kind) do update set body = excluded.body
+""",
+)
+
 COMPLETED_BY = Statement(
     "completed_by",
     # A person's word on an unknown run leaves a text; an attempt's own completion leaves none.
@@ -138,13 +156,14 @@ async def has_completed(claim: Claim) -> bool:
 
 @record
 class Left:
-    """What an attempt leaves with its completion: where its output is, its result as JSON, and its messages, each with its
-    idempotency key.
+    """What an attempt leaves with its completion: where its output is, its result as JSON, its messages, each with its
+    idempotency key, and what its command said last: `stdout` and `stderr`, without secrets.
     """
 
     output: str | None = None
     result: str | None = None
     letters: Sequence[tuple[Letter, str]] = ()
+    said: Sequence[tuple[str, str]] = ()
 
 
 NOTHING = Left()
@@ -164,6 +183,7 @@ async def keep_left(claim: Claim, left: Left) -> None:
     for kind, body in (("output", left.output), ("result", left.result)):
         if body is not None:
             await keep_text(claim.run, claim.number, kind, body)
+    await keep_said(claim, left.said)
     if left.letters:
         from duly.ledger.send import send_noted  # most runs have none
 
@@ -211,7 +231,8 @@ async def doubt_or_raise(claim: Claim, cause: str) -> None:
         if seen is None or seen.state != states.UNKNOWN or seen.attempt_id != claim.attempt_id:
             raise ClaimLost
     await count(DROP_RENEWAL, **run_parameters(claim.run))
-    await tell("unknown", run=claim.run, attempt_id=claim.attempt_id, by=claim.owner, detail=cause)
+    changed = (states.RUNNING if doubted else states.UNKNOWN, states.UNKNOWN)
+    await tell("unknown", run=claim.run, attempt_id=claim.attempt_id, by=claim.owner, detail=cause, changed=changed)
 
 
 async def record_end_or_raise(claim: Claim, state: str, outcome: str, *, error: str | None = None) -> None:
@@ -231,3 +252,9 @@ async def record_end_or_raise(claim: Claim, state: str, outcome: str, *, error: 
 async def keep_text(run: RunId, number: int, kind: str, body: str) -> None:
     """Keep a long text beside an attempt: an error, an output, a result, a person's evidence."""
     await do(KEEP_TEXT, **run_parameters(run), number=number, kind=kind, body=body)
+
+
+async def keep_said(claim: Claim, said: Sequence[tuple[str, str]]) -> None:
+    """Keep what an attempt's command said last, by the name of the stream."""
+    for kind, body in said:
+        await count(KEEP_SAID, **claim_parameters(claim), kind=kind, body=body)

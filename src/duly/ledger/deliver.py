@@ -15,8 +15,21 @@ from duly.ledger.address import key_of
 from duly.ledger.ask import Statement, alive, count, every, now, one
 from duly.ledger.backfill_states import ors
 from duly.ledger.events import tell
-from duly.ledger.message_states import PENDING, UNKNOWN, UNSETTLED
-from duly.ledger.records import RunId
+from duly.ledger.found import TOO_LATE, FoundDone, FoundNot, FoundNothing
+from duly.ledger.message_probe import HOLD_PROBE, PUT_OFF, record_finding_of_message
+from duly.ledger.message_states import PENDING, SENDING, UNKNOWN, UNSETTLED
+from duly.ledger.parcel import (
+    THIS_MESSAGE,
+    WAKE_NEXT,
+    MessageId,
+    Parcel,
+    SaidDelivered,
+    SaidNotSent,
+    SaidRefused,
+    SaidUnknown,
+    place_of_message,
+    tell_of,
+)
 from duly.ledger.take import HOLD_RUN, run_parameters
 from duly.records import record, replace
 from duly.times import SECOND
@@ -26,11 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from duly.ledger.ask import Value
+    from duly.ledger.parcel import Limits, Word
 
 FOREVER = 1 << 62  # microseconds that no sum with an instant overflows
 
 _UNSETTLED = ors("m.state", UNSETTLED)
-_THIS = "series = :series and nominal = :nominal and revision = :revision and number = :number"
 
 # -- statements ---------------------------------------------------------------------------------------------------------
 
@@ -52,7 +65,7 @@ STAND_BY = Statement(
     f"""
 update duly_message
    set due_at = {{now}} + :again_in
- where {_THIS}
+ where {THIS_MESSAGE}
    and state = 'sending' and attempt_id = :attempt_id and fence = :fence
 """,
 )
@@ -62,9 +75,9 @@ LAPSE_IF_OVER = Statement(
     # The attempt may yet say what it did: it is superseded by the next one alone.
     f"""
 update duly_message
-   set state = {{to}}, cause = 'its attempt vanished', lease_until = null, due_at = {{now}}, doubted_at = {{now}},
+   set state = {{to}}, cause = 'its attempt vanished', lease_until = null, due_at = {{now}}, doubted_at = {{now}}, denials = 0,
        doubt_number = coalesce(doubt_number, fence)
- where {_THIS}
+ where {THIS_MESSAGE}
    and state in {{from}} and attempt_id = :attempt_id and fence = :fence and lease_until <= {{now}}
 """,
     event="lapse",
@@ -128,7 +141,7 @@ update duly_message
    set state = {{to}}, fence = fence + 1, attempt_id = :attempt_id, started_at = :instant, lease_until = :instant + :lease,
        due_at = :instant + :lease, owner = :owner,
        first_sent_at = case when first_sent_at + :remembers > :instant then first_sent_at else :instant end
- where {_THIS}
+ where {THIS_MESSAGE}
    and state in {{from}} and due_at <= {{now}} and fence = :seen_fence
 """,
     event="begin",
@@ -142,7 +155,7 @@ BEGIN_AGAIN_IF_REMEMBERED = Statement(
 update duly_message
    set state = {{to}}, fence = fence + 1, attempt_id = :attempt_id, started_at = :instant, lease_until = :instant + :lease,
        due_at = :instant + :lease, owner = :owner
- where {_THIS}
+ where {THIS_MESSAGE}
    and state in {{from}} and due_at <= {{now}} and fence = :seen_fence
    and stored = 0 and first_sent_at + :remembers > :instant + :lease
 """,
@@ -150,11 +163,11 @@ update duly_message
     of=message_states,
 )
 
-BODY = Statement("body", f"select content_type, body from duly_message_body where {_THIS}")
+BODY = Statement("body", f"select content_type, body from duly_message_body where {THIS_MESSAGE}")
 
 # What an attempt says. Each is by its id and its number, from while it had the message, or after its lease.
 _HELD = f"""
- where {_THIS}
+ where {THIS_MESSAGE}
    and state in {{from}} and attempt_id = :attempt_id and fence = :fence
 """
 _NO_EARLIER_DOUBT = "   and coalesce(doubt_number, fence) = fence\n"
@@ -231,115 +244,8 @@ values (:series, :nominal, :revision, :number, :fence, :attempt_id, :started_at,
 
 HAS_ENDED = Statement(
     "message_attempt_ended_as",
-    f"select outcome from duly_message_attempt where {_THIS} and attempt_id = :attempt_id and fence = :fence",
+    f"select outcome from duly_message_attempt where {THIS_MESSAGE} and attempt_id = :attempt_id and fence = :fence",
 )
-
-WAKE_NEXT = Statement(
-    "wake_next",
-    # The first that is not settled, where it waited for the one before it.
-    f"""
-update duly_message
-   set due_at = {{now}}
- where series = :series and nominal = :nominal and revision = :revision
-   and number = (select min(m.number)
-                   from duly_message m
-                  where m.series = :series and m.nominal = :nominal and m.revision = :revision
-                    and {_UNSETTLED})
-   and (state = 'pending' or state = 'unknown') and due_at is null
-""",
-)
-
-HOLD_PROBE = Statement(
-    "hold_probe",
-    # Two who ask at once would count one answer as two.
-    f"""
-update duly_message
-   set probe_id = :probe_id, probe_until = {{now}} + :lease, due_at = {{now}} + :lease
- where {_THIS}
-   and state in {{from}} and fence = :seen_fence and coalesce(probe_until, 0) <= {{now}}
-   and doubted_at + :probe_after <= {{now}}
-""",
-    event="probe",
-    of=message_states,
-)
-
-PUT_OFF = Statement(
-    "put_off",
-    # Neither to be sent again nor to be looked for yet.
-    f"""
-update duly_message
-   set due_at = case when doubted_at + :probe_after > {{now}} then doubted_at + :probe_after else {{now}} + :again_in end
- where {_THIS}
-   and state in {{from}} and fence = :seen_fence
-""",
-    event="probe",
-    of=message_states,
-)
-
-# What an unknown message becomes when it is known what happened: the same, whether a probe or a person says so. What was
-# doubted, and whoever could not tell, is no sending that surely failed.
-AS_DONE = """state = {to}, settled_at = {now}, due_at = null, cause = null, doubt_number = null, doubted_at = null,
-       probe_until = null"""
-AS_NOT_DONE = """state = {to}, due_at = {now}, cause = :cause, doubt_number = null, doubted_at = null, stored = 0,
-       denials = 0, failures = 0, probe_until = null"""
-
-_ASKED = f"""
- where {_THIS}
-   and state in {{from}} and probe_id = :probe_id and fence = :fence
-"""
-
-FOUND = Statement(
-    "found",
-    f"""
-update duly_message
-   set {AS_DONE}
-{_ASKED}""",
-    event="resolve_done",
-    of=message_states,
-)
-
-NOT_FOUND = Statement(
-    "not_found",
-    f"""
-update duly_message
-   set {AS_NOT_DONE}
-{_ASKED}""",
-    event="resolve_not_done",
-    of=message_states,
-)
-
-ASK_AGAIN = Statement(
-    "ask_again",
-    f"""
-update duly_message
-   set due_at = {{now}} + :again_in, cause = :cause, denials = denials + :denied, failures = failures + 1 - :denied,
-       probe_until = null
-{_ASKED}""",
-    event="probe",
-    of=message_states,
-)
-
-
-# -- records ------------------------------------------------------------------------------------------------------------
-
-
-@record
-class MessageId:
-    """A message's stored identity: its run's, and its place among the messages of that."""
-
-    series: int
-    nominal: int
-    revision: int
-    number: int
-
-    @property
-    def run(self) -> RunId:
-        return RunId(self.series, self.nominal, self.revision)
-
-    @property
-    def order(self) -> tuple[int, int, int, int]:
-        """In which order several are written of."""
-        return self.series, self.nominal, self.revision, self.number
 
 
 @record
@@ -373,100 +279,6 @@ class _Due:
     stored: int
     denials: int
     attempt_id: bytes | None
-
-
-@record
-class Limits:
-    """How a destination is served, in microseconds where it is a time.
-
-    `at_once`: messages being sent, by whoever sends. `interval`: between two of them, 0 for no limit. `lease`: of one sending,
-    its time-out and a reserve. `remembers`: how long the receiver knows a key. `probe_after`: how long after the doubt it may
-    be asked what happened, and between two such questions.
-    """
-
-    destination: str
-    at_once: int
-    interval: int
-    lease: int
-    remembers: int
-    probe_after: int
-
-
-@record
-class Parcel:
-    """A message that an attempt may send, or a probe look for, with all that a destination is told. Its repr shows no body."""
-
-    id: MessageId
-    run: str
-    name: str
-    destination: str
-    key: str
-    content_type: str
-    body: bytes
-    attempt_id: bytes  # the attempt's, or the probe's
-    fence: int
-    failures: int
-    started_at: int
-    owner: str
-    first_sent_at: int | None
-    denials: int
-    probing: bool
-
-    def __repr__(self) -> str:
-        return f"<Parcel {self.name} of {self.run} to {self.destination}, {len(self.body)} bytes>"
-
-
-# What an attempt says of its sending, as the relay understood it. In all of them what is said is a few words of ours.
-
-
-@record
-class SaidDelivered:
-    said: str
-
-
-@record
-class SaidNotSent:
-    """`retry_in`: None where it was once too often."""
-
-    said: str
-    retry_in: int | None
-    again_in: int  # where an earlier sending is in doubt
-
-
-@record
-class SaidRefused:
-    said: str
-
-
-@record
-class SaidUnknown:
-    said: str
-    again_in: int
-    stored: bool = False
-
-
-@record
-class FoundDone:
-    said: str
-
-
-@record
-class FoundNot:
-    """`at_once`: it is believed the first time; else it is asked again in `again_in`."""
-
-    said: str
-    at_once: bool
-    again_in: int
-
-
-@record
-class FoundNothing:
-    said: str
-    again_in: int
-
-
-if TYPE_CHECKING:
-    Word = SaidDelivered | SaidNotSent | SaidRefused | SaidUnknown | FoundDone | FoundNot | FoundNothing
 
 
 # -- taking -------------------------------------------------------------------------------------------------------------
@@ -517,7 +329,14 @@ async def lapse(destination: str, *, stand_by: int, many: int = 100) -> int:
                 said="its attempt vanished",
             )
             detail = f"message {gone.name} to {destination}: its attempt vanished"
-            await tell("message_unknown", run=message.run, attempt_id=gone.attempt_id, by=gone.owner, detail=detail)
+            await tell(
+                "message_unknown",
+                run=message.run,
+                attempt_id=gone.attempt_id,
+                by=gone.owner,
+                detail=detail,
+                changed=(SENDING, UNKNOWN),
+            )
     return found
 
 
@@ -603,6 +422,7 @@ async def _parcel(
         instant,
         owner,
         seen.first_sent_at,
+        seen.doubted_at,
         seen.denials,
         probing,
     )
@@ -627,7 +447,7 @@ async def record_word(parcel: Parcel, word: Word) -> str:
     message = parcel.id
     await one(HOLD_RUN, str, **run_parameters(message.run))
     if isinstance(word, FoundDone | FoundNot | FoundNothing):
-        return await _record_finding(parcel, word)
+        return await record_finding_of_message(parcel, word)
     state = await _record_saying(parcel, word)
     outcome = {SaidDelivered: "delivered", SaidNotSent: "not sent", SaidRefused: "refused", SaidUnknown: "unknown"}
     if state == TOO_LATE:
@@ -654,7 +474,6 @@ async def record_word(parcel: Parcel, word: Word) -> str:
     return state
 
 
-TOO_LATE = "too late"
 _AFTER_DOUBT = ", after a sending whose outcome is not known"
 
 
@@ -667,12 +486,12 @@ async def _record_saying(parcel: Parcel, word: SaidDelivered | SaidNotSent | Sai
             if retry_in is not None and await count(FALL_BACK_IF_HELD, **held, cause=said, retry_in=retry_in):
                 return PENDING
             if retry_in is None and await count(DIE_IF_HELD, **held, cause=said):
-                await _tell(parcel, "message_dead", said)
+                await tell_of(parcel, "message_dead", said, (SENDING, message_states.DEAD))
                 return message_states.DEAD
             return await _doubt(parcel, held, f"{said}{_AFTER_DOUBT}", word.again_in, stored=False)
         case SaidRefused(said):
             if await count(REFUSE_IF_HELD, **held, cause=said):
-                await _tell(parcel, "message_refused", said)
+                await tell_of(parcel, "message_refused", said, (SENDING, message_states.REFUSED))
                 return message_states.REFUSED
             # It refuses a second sending: that says nothing of the first, and would be said again. A probe may be asked now.
             return await _doubt(parcel, held, f"{said}{_AFTER_DOUBT}", 0, stored=True)
@@ -683,45 +502,5 @@ async def _record_saying(parcel: Parcel, word: SaidDelivered | SaidNotSent | Sai
 async def _doubt(parcel: Parcel, held: dict[str, Value], cause: str, again_in: int, *, stored: bool) -> str:
     if not await count(DOUBT_IF_SENDING, **held, cause=cause, retry_in=again_in, stored=int(stored)):
         return TOO_LATE
-    await _tell(parcel, "message_unknown", cause)
+    await tell_of(parcel, "message_unknown", cause, (SENDING, UNKNOWN))
     return UNKNOWN
-
-
-async def _record_finding(parcel: Parcel, word: FoundDone | FoundNot | FoundNothing) -> str:
-    """What a probe found. A "did not" is believed twice in a row, or once from a destination that reads its own writes."""
-    asked: dict[str, Value] = {**place_of_message(parcel.id), "probe_id": parcel.attempt_id, "fence": parcel.fence}
-    match word:
-        case FoundDone(said):
-            if await count(FOUND, **asked):
-                await _tell(parcel, "message_resolved", f"done: a probe says {said}")
-                await count(WAKE_NEXT, **run_parameters(parcel.id.run))
-                return message_states.DELIVERED
-        case FoundNot(said, at_once, again_in):
-            if at_once or parcel.denials > 0:
-                if await count(NOT_FOUND, **asked, cause="a probe says that it was not done"):
-                    await _tell(parcel, "message_resolved", f"not done: a probe says {said}")
-                    return PENDING
-            elif await count(
-                ASK_AGAIN, **asked, again_in=again_in, cause="a probe says once that it was not done", denied=1
-            ):
-                await _tell(parcel, "message_probed", f"a probe says once that it was not done: {said}")
-                return UNKNOWN
-        case FoundNothing(said, again_in):
-            cause = f"a probe cannot tell: {said}"
-            if await count(ASK_AGAIN, **asked, again_in=again_in, cause=cause, denied=0):
-                return UNKNOWN
-    return TOO_LATE
-
-
-async def _tell(parcel: Parcel, kind: str, detail: str) -> None:
-    where = f"message {parcel.name} to {parcel.destination}: {detail}"
-    await tell(kind, run=parcel.id.run, attempt_id=parcel.attempt_id, by=parcel.owner, detail=where)
-
-
-def place_of_message(message: MessageId) -> dict[str, Value]:
-    return {
-        "series": message.series,
-        "nominal": message.nominal,
-        "revision": message.revision,
-        "number": message.number,
-    }

@@ -14,7 +14,7 @@ from duly.ledger import states
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.bounds import Coming, Range, open_in_order
 from duly.ledger.events import tell
-from duly.ledger.open import SKIP_RANGE, open_all_owed
+from duly.ledger.open import open_all_owed, skip_range
 from duly.ledger.owed import UNSETTLED_OF_LINE
 from duly.ledger.policy import dropped_ranges
 from duly.ledger.records import Known, Run, RunId, Series
@@ -71,18 +71,19 @@ async def end_line(known: Known, ends: int, word: Word, *, skip_owed: bool) -> E
     owed, skipped = [], []
     for run in await every(UNSETTLED_OF_LINE, Run, line=known.line.id):
         beyond = run.due is not None and run.due >= ends
-        if (skip_owed or beyond) and run.state in (states.OPEN, states.FAILED) and await _skip(run.id, word):
+        if (skip_owed or beyond) and run.state in (states.OPEN, states.FAILED) and await _skip(run, word):
             skipped.append(await seen_of(run.id))
         else:
             owed.append(run)
     return Ended(await hold_line(known), owed, skipped)
 
 
-async def _skip(run: RunId, word: Word) -> bool:
+async def _skip(run: Run, word: Word) -> bool:
     cause = f"retired: {word.reason}"
-    if not await count(SKIP_IF_FREE, **run_parameters(run), cause=cause):
+    if not await count(SKIP_IF_FREE, **run_parameters(run.id), cause=cause):
         return False
-    await tell("skipped", run=run, by=word.by, reason=word.reason, detail="retired")
+    changed = (run.standing, states.SKIPPED)
+    await tell("skipped", run=run.id, by=word.by, reason=word.reason, detail="retired", changed=changed)
     return True
 
 
@@ -172,7 +173,7 @@ async def _skip_before(known: Known, spell: Spell, until: int, first: Occurrence
 async def _skip_ranges(series: Series, ranges: list[Range], word: Word) -> None:
     reason = f"not on the roster then; resumed: {word.reason}"
     for span in ranges:
-        await count(SKIP_RANGE, series=series.id, first=span.first, beyond=span.beyond, reason=reason, by=word.by)
+        await skip_range(series, span, reason, word.by, said=word.reason)
 
 
 def _away(spell: Spell, opened_until: int, first: Occurrence) -> list[Range]:

@@ -34,7 +34,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "refuse": {SENDING: REFUSED, UNKNOWN: REFUSED},
     "doubt": {SENDING: UNKNOWN, UNKNOWN: UNKNOWN},  # by the attempt itself
     "lapse": {SENDING: UNKNOWN},  # its relay is gone, and nobody can know what it did
-    "restore": {ABSENT: UNKNOWN, PENDING: UNKNOWN, SENDING: UNKNOWN},  # the ledger forgot what happened since
+    "restore": dict.fromkeys((ABSENT, PENDING, SENDING, UNKNOWN), UNKNOWN),  # the ledger forgot what happened since
     "resolve_done": {UNKNOWN: DELIVERED},  # by a probe or a person
     "resolve_not_done": {UNKNOWN: PENDING},
     "probe": {UNKNOWN: UNKNOWN},  # nobody can tell yet

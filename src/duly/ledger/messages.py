@@ -11,9 +11,11 @@ from duly.errors import Misuse, NotAllowed
 from duly.ledger import message_states
 from duly.ledger.ask import Statement, alive, count, every, now, one
 from duly.ledger.backfill_states import ors
-from duly.ledger.deliver import AS_DONE, AS_NOT_DONE, WAKE_NEXT, MessageId, lapse, place_of_message
+from duly.ledger.deliver import lapse
 from duly.ledger.events import tell
-from duly.ledger.message_states import DEAD, REFUSED, SENDING, SETTLED, UNKNOWN, UNSETTLED
+from duly.ledger.message_probe import AS_DONE, AS_NOT_DONE
+from duly.ledger.message_states import DEAD, PENDING, REFUSED, SENDING, SETTLED, UNKNOWN, UNSETTLED
+from duly.ledger.parcel import THIS_MESSAGE, WAKE_NEXT, MessageId, place_of_message
 from duly.ledger.records import RunId
 from duly.ledger.resolve import Word
 from duly.ledger.take import HOLD_RUN, run_parameters
@@ -22,8 +24,7 @@ from duly.records import record
 MESSAGE_COLUMNS = """m.series, m.nominal, m.revision, m.number, m.name, m.destination, m.idempotency_key, m.state, m.fence,
        m.failures, m.noted_at, m.due_at, m.settled_at, m.cause, m.attempt_id, m.started_at, m.lease_until, m.owner,
        m.first_sent_at, m.doubt_number, m.doubted_at, m.denials"""
-_UNSETTLED = ors("m.state", UNSETTLED)
-_THIS = "series = :series and nominal = :nominal and revision = :revision and number = :number"
+IS_UNSETTLED = ors("m.state", UNSETTLED)
 
 OF_RUN = Statement(
     "messages_of_run",
@@ -49,7 +50,7 @@ OPEN_MESSAGES = Statement(
     f"""
 select {MESSAGE_COLUMNS}
   from duly_message m
- where {_UNSETTLED}
+ where {IS_UNSETTLED}
    and (cast(:destination as text) is null or m.destination = :destination)
  order by m.destination, m.noted_at, m.series, m.nominal, m.revision, m.number
  limit :limit
@@ -61,33 +62,25 @@ ATTEMPTS_AT = Statement(
     f"""
 select fence, attempt_id, started_at, ended_at, outcome, owner, said
   from duly_message_attempt
- where {_THIS}
+ where {THIS_MESSAGE}
  order by fence
 """,
 )
 
-TALLY = Statement(
-    "tally_of_run",
-    """
-select count(*),
+TALLY_COLUMNS = """count(*),
        coalesce(sum(case when m.state in {settled_messages} then 1 else 0 end), 0),
        coalesce(sum(case when m.state = 'skipped' then 1 else 0 end), 0),
        coalesce(sum(case when m.state = 'unknown' then 1 else 0 end), 0),
-       coalesce(sum(case when m.state = 'refused' or m.state = 'dead' then 1 else 0 end), 0)
-  from duly_message m
- where m.series = :series and m.nominal = :nominal and m.revision = :revision
-""".replace("{settled_messages}", "(" + ", ".join(f"'{name}'" for name in SETTLED) + ")"),
+       coalesce(sum(case when m.state = 'refused' or m.state = 'dead' then 1 else 0 end), 0)""".replace(
+    "{settled_messages}", "(" + ", ".join(f"'{name}'" for name in SETTLED) + ")"
 )
 
-UNDELIVERED_BETWEEN = Statement(
-    "undelivered_between",
-    # Few: the index holds those that are not settled.
+TALLY = Statement(
+    "tally_of_run",
     f"""
-select m.nominal, m.revision
+select {TALLY_COLUMNS}
   from duly_message m
- where m.series = :series and m.nominal between :first and :last
-   and {_UNSETTLED}
- group by m.nominal, m.revision
+ where m.series = :series and m.nominal = :nominal and m.revision = :revision
 """,
 )
 
@@ -100,7 +93,7 @@ select r.series, r.nominal, r.revision
   join duly_series s on s.id = m.series
   join duly_run r on r.series = m.series and r.nominal = m.nominal and r.revision = m.revision
  where s.line = :line and r.due < :due
-   and {_UNSETTLED}
+   and {IS_UNSETTLED}
  order by r.due limit 1
 """,
 )
@@ -112,7 +105,7 @@ select m.destination, count(*), min(m.noted_at), min(m.due_at),
        sum(case when m.state = 'unknown' then 1 else 0 end),
        sum(case when m.state = 'refused' or m.state = 'dead' then 1 else 0 end)
   from duly_message m
- where {_UNSETTLED}
+ where {IS_UNSETTLED}
  group by m.destination
  order by m.destination
 """,
@@ -124,7 +117,7 @@ ANY_UNSETTLED = Statement(
 select m.name
   from duly_message m
  where m.series = :series and m.nominal = :nominal and m.revision = :revision
-   and {_UNSETTLED}
+   and {IS_UNSETTLED}
  limit 1
 """,
 )
@@ -134,7 +127,7 @@ RESOLVE_DONE = Statement(
     f"""
 update duly_message
    set {AS_DONE}
- where {_THIS}
+ where {THIS_MESSAGE}
    and state in {{from}} and fence = :seen_fence
 """,
     event="resolve_done",
@@ -146,7 +139,7 @@ RESOLVE_NOT_DONE = Statement(
     f"""
 update duly_message
    set {AS_NOT_DONE}
- where {_THIS}
+ where {THIS_MESSAGE}
    and state in {{from}} and fence = :seen_fence
 """,
     event="resolve_not_done",
@@ -155,11 +148,10 @@ update duly_message
 
 RETRY = Statement(
     "retry_message",
-    # What waits for the one before it goes on waiting.
     f"""
 update duly_message
-   set state = {{to}}, failures = 0, due_at = case when state = 'pending' and due_at is null then null else {{now}} end
- where {_THIS}
+   set state = {{to}}, failures = 0, due_at = {{now}}
+ where {THIS_MESSAGE}
    and state in {{from}}
 """,
     event="retry",
@@ -171,7 +163,7 @@ SKIP = Statement(
     f"""
 update duly_message
    set state = {{to}}, settled_at = {{now}}, due_at = null, cause = :cause
- where {_THIS}
+ where {THIS_MESSAGE}
    and state in {{from}}
 """,
     event="skip",
@@ -299,12 +291,6 @@ async def tally(run: RunId) -> Tally:
     return found
 
 
-async def undelivered_between(series: int, first: int, last: int) -> set[tuple[int, int]]:
-    """Which runs between two nominals have messages that are not settled: nominal and revision of each."""
-    pairs = await every(UNDELIVERED_BETWEEN, lambda *pair: pair, series=series, first=first, last=last)
-    return set(pairs)
-
-
 async def undelivered_before(line: int, due: int) -> RunId | None:
     """The oldest run of a line, due before an instant, that has messages which are not settled."""
     return await one(OLDEST_UNDELIVERED, RunId, line=line, due=due)
@@ -336,13 +322,13 @@ async def resolve_message(run: RunId, name: str, word: Word, *, done: bool) -> M
         await lapse(seen.destination, stand_by=0)
         seen = await message_named(run, name)
     if seen.state != UNKNOWN:
-        raise _not_allowed("resolve", seen)
+        raise not_allowed_of_message("resolve", seen)
     if seen.attempt_id is not None and await alive(seen.attempt_id):
         raise NotAllowed(f"cannot resolve this message: its attempt may yet report (it is of {seen.owner})")
     held = {**place_of_message(seen.id), "seen_fence": seen.fence}
     settling = count(RESOLVE_DONE, **held) if done else count(RESOLVE_NOT_DONE, **held, cause="resolved as not done")
     if not await settling:
-        raise _not_allowed("resolve", await message_named(run, name))
+        raise not_allowed_of_message("resolve", await message_named(run, name))
     await tell(
         "message_resolved",
         run=run,
@@ -350,6 +336,7 @@ async def resolve_message(run: RunId, name: str, word: Word, *, done: bool) -> M
         by=word.by,
         reason=word.reason,
         detail=f"message {name} to {seen.destination}: {'done' if done else 'not done'}",
+        changed=(seen.state, (await message_named(run, name)).state),
     )
     await count(WAKE_NEXT, **run_parameters(run))
     return await message_named(run, name)
@@ -359,10 +346,15 @@ async def retry_message(run: RunId, name: str, word: Word) -> Message:
     """Let a message be sent again that was refused or is dead; one that waits for its time, now. Raises `NotAllowed`."""
     await one(HOLD_RUN, str, **run_parameters(run))
     seen = await message_named(run, name)
+    if seen.state == PENDING and seen.due_at is None:
+        raise NotAllowed(
+            f"cannot retry the message {name!r}: it waits for the one before it, and goes when that is settled"
+        )
     if not await count(RETRY, **place_of_message(seen.id)):
-        raise _not_allowed("retry", seen)
-    await _said(seen, "message_retried", word)
-    return await message_named(run, name)
+        raise not_allowed_of_message("retry", seen)
+    found = await message_named(run, name)
+    await _said(seen, "message_retried", word, found.state)
+    return found
 
 
 async def skip_message(run: RunId, name: str, word: Word) -> Message:
@@ -370,20 +362,29 @@ async def skip_message(run: RunId, name: str, word: Word) -> Message:
     await one(HOLD_RUN, str, **run_parameters(run))
     seen = await message_named(run, name)
     if not await count(SKIP, **place_of_message(seen.id), cause=word.reason):
-        raise _not_allowed("skip", seen)
-    await _said(seen, "message_skipped", word)
+        raise not_allowed_of_message("skip", seen)
+    await _said(seen, "message_skipped", word, message_states.SKIPPED)
     await count(WAKE_NEXT, **run_parameters(run))
     return await message_named(run, name)
 
 
-async def _said(seen: Message, kind: str, word: Word) -> None:
+async def _said(seen: Message, kind: str, word: Word, after: str) -> None:
     detail = f"message {seen.name} to {seen.destination}, which was {seen.state}"
-    await tell(kind, run=seen.id.run, attempt_id=seen.attempt_id, by=word.by, reason=word.reason, detail=detail)
+    await tell(
+        kind,
+        run=seen.id.run,
+        attempt_id=seen.attempt_id,
+        by=word.by,
+        reason=word.reason,
+        detail=detail,
+        changed=(seen.state, after),
+    )
 
 
-def _not_allowed(what: str, seen: Message) -> NotAllowed:
+def not_allowed_of_message(what: str, seen: Message) -> NotAllowed:
+    """The refusal of a change that the message's state does not allow."""
     advice = {
-        message_states.PENDING: "`duly outbox deliver` sends what is due",
+        PENDING: "`duly outbox deliver` sends what is due",
         SENDING: "wait for its attempt",
         UNKNOWN: "`duly resolve` it first, with --message",
         message_states.DELIVERED: "it cannot be taken back",

@@ -41,7 +41,7 @@ def about(key: RunKey, answer: T) -> T:
     """The answer; a refusal says which run it is about, and where to look."""
     if isinstance(answer, Refused):
         answer.args = (f"{key}: {answer}",)
-        answer.next_step = answer.next_step or f"duly explain {words_of(key)}"
+        answer.next_step = answer.next_step or step("explain", key)
     return answer
 
 
@@ -59,6 +59,26 @@ def words_of(key: RunKey) -> str:
     """JOB WINDOW, as a person would type it in the next command; an ad-hoc run has only its key."""
     scope = f" --scope {quoted(key.scope)}" if key.scope else ""
     return quoted(str(key)) if key.adhoc else f"{key.job} {key.middle}{scope}"
+
+
+# What a verb wants to be told besides the run. Only a person knows it: they write it in the place of what stands here, and no
+# command takes it as it stands.
+TO_FILL_IN = "…"
+EITHER = "'done|not-done'"
+_TO_SAY = {
+    **dict.fromkeys(("retry", "skip", "unskip", "reopen", "cancel"), f"--reason '{TO_FILL_IN}'"),
+    "resolve": f"--as {EITHER} --evidence '{TO_FILL_IN}'",
+}
+
+
+def to_say(verb: str) -> str:
+    """The flags that a verb wants, for whoever types it next; empty where it wants none."""
+    return _TO_SAY.get(verb, "")
+
+
+def step(verb: str, key: RunKey) -> str:
+    """The command line that does `verb` to a run, as it is printed for a person to type."""
+    return " ".join(filter(None, (f"duly {verb} {words_of(key)}", to_say(verb))))
 
 
 async def peek_window(declared: Declaration, window: str, claimer: Claimer) -> Named | Refused | Misuse | None:

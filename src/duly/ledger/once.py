@@ -38,6 +38,7 @@ from duly.ledger.take import (
     run_parameters,
     skipped_by_range,
 )
+from duly.ledger.trylock import lock_of_run, try_lock
 from duly.ledger.windows import notice_drift, open_to_work
 from duly.schedule.keys import RunKey
 
@@ -101,6 +102,10 @@ async def _once(
         await notice_drift(known, seen, claimer.owner)
     if pauses_of(known) and (paused := pause_of(known, await now())) is not None:
         raise RunPaused(f"{known.job.name} is {pause_words(paused)}; nothing was run")
+    if not await try_lock(lock_of_run(run)):
+        raise RunBusy(
+            "another transaction is doing this run, and has not ended yet; nothing was run. Try again when it has"
+        )
     written: dict[str, Value] = {
         **run_parameters(run),
         "attempt_id": claimer.attempt_id,

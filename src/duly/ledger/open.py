@@ -10,6 +10,7 @@ from duly.errors import Misuse, Refused
 from duly.ledger import states
 from duly.ledger.address import key_here, key_of
 from duly.ledger.ask import Statement, count, every, now
+from duly.ledger.bounds import Range
 from duly.ledger.events import tell
 from duly.ledger.owed import UNSETTLED_OF_LINE, Owed, next_of_backlog, owed
 from duly.ledger.policy import is_of
@@ -23,6 +24,7 @@ from duly.ledger.records import (
     Pause,
     Run,
     RunId,
+    Series,
     pause_of,
 )
 from duly.ledger.register import Declaration, declare, find, find_again, is_complete, refusal_of, refused
@@ -30,7 +32,7 @@ from duly.ledger.spells import find_nominal, is_of_line, known_of, spells_of
 from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
 from duly.records import record
-from duly.schedule.keys import RunKey
+from duly.schedule.keys import RunKey, nominal_text
 from duly.schedule.occurrence import Occurrence
 
 SKIP_RANGE = Statement(
@@ -43,6 +45,15 @@ values (:series, :first, :beyond, :reason, {now}, :by)
  where duly_skipped.to_nominal < excluded.to_nominal
 """,
 )
+
+
+async def skip_range(series: Series, span: Range, reason: str, by: str, *, said: str = "") -> None:
+    """Write down that no window of a range is worked, of those without a row. `said` is a person's reason."""
+    bounds = {"series": series.id, "first": span.first, "beyond": span.beyond}
+    await count(SKIP_RANGE, **bounds, reason=reason, by=by)
+    names = "..".join(nominal_text(series.grain, nominal, series.zone) for nominal in (span.first, span.beyond))
+    changed = (states.ABSENT, states.SKIPPED)
+    await tell("range_skipped", series=series.id, by=by, reason=said, detail=f"{names}: {reason}", changed=changed)
 
 
 @record
@@ -270,16 +281,10 @@ async def _write_down(known: Known, due: Owed, by: str) -> None:
     assert known.series is not None
     for each in due.dropped_rows:
         if await count(SKIP_IF_FREE, **run_parameters(each.run.id), cause=each.cause):
-            await tell("skipped", run=each.run.id, by=by, detail=each.cause)
+            changed = (each.run.standing, states.SKIPPED)
+            await tell("skipped", run=each.run.id, by=by, detail=each.cause, changed=changed)
     for span in due.dropped:
-        await count(
-            SKIP_RANGE,
-            series=known.series.id,
-            first=span.range.first,
-            beyond=span.range.beyond,
-            reason=span.cause,
-            by=by,
-        )
+        await skip_range(known.series, span.range, span.cause, by)
     for occurrence in due.fresh:
         await open_to_work(known, _id(known, occurrence), occurrence, by)
     if (due.opened_until, due.next_due) != (known.line.opened_until, known.line.next_due):

@@ -16,6 +16,7 @@ from duly.ledger.records import BACKFILL_OF, LEASES, RUN_COLUMNS, Known, Run, Ru
 from duly.ledger.spells import spell_in_force
 from duly.ledger.windows import has_moved, is_sealed
 from duly.records import record
+from duly.schedule.catch_up import EACH
 from duly.schedule.occurrence import Occurrence
 
 TYPE_CHECKING = False
@@ -135,6 +136,10 @@ async def dropped_next(known: Known, as_of: int) -> Callable[[RunId], str | None
     """Why the next poke will skip a run of the line that is due, by its identity; None where it will not."""
     assert known.line is not None
     if known.version is None or known.series is None or known.line.opened_until is None:
+        return lambda run: None
+    if (
+        known.job.catch_up == str(EACH) and not known.version.calendar
+    ):  # it drops nothing, and need not be walked through
         return lambda run: None
     series, due = known.series.id, await owed(known, as_of=as_of)
     by_run = {each.run.id: each.cause for each in due.dropped_rows}

@@ -13,7 +13,7 @@ from duly.ledger.ends import hold_job
 from duly.ledger.events import tell
 from duly.ledger.open import open_all_owed
 from duly.ledger.owed import Owed
-from duly.ledger.records import Known, Pause, RunId, own_pause, pause_of
+from duly.ledger.records import Known, Pause, RunId, own_pause, pause_of, pause_words
 from duly.ledger.register import find
 from duly.ledger.resolve import Word
 from duly.ledger.take import hold_line, run_parameters
@@ -67,8 +67,12 @@ async def pause(name: str, scope: str | None, word: Word, *, until: int | None) 
     at = instant if already is None else already.since
     await _write(lines[0], scope, Pause(at, until, word.by, word.reason))
     detail = "until it is resumed" if until is None else f"until {instant_text(until)}"
-    await tell("paused", job=lines[0].job.id, by=word.by, reason=word.reason, detail=_detail(scope, detail))
-    return await _lines(name, scope)
+    found = await _lines(name, scope)
+    changed = (_standing(lines[0], scope), _standing(found[0], scope))
+    await tell(
+        "paused", job=lines[0].job.id, by=word.by, reason=word.reason, detail=_detail(scope, detail), changed=changed
+    )
+    return found
 
 
 async def resume(name: str, scope: str | None, word: Word, *, policy: CatchUp | None) -> list[Resumed]:
@@ -87,8 +91,20 @@ async def resume(name: str, scope: str | None, word: Word, *, policy: CatchUp | 
     resumed = [await _caught_up(known, instant, word, policy) for known in lines]
     await _write(lines[0], scope, None)
     detail = "" if policy is None else f"catch-up {policy}, this once"
-    await tell("resumed", job=lines[0].job.id, by=word.by, reason=word.reason, detail=_detail(scope, detail))
+    changed = (_standing(lines[0], scope), _NOT_PAUSED)
+    await tell(
+        "resumed", job=lines[0].job.id, by=word.by, reason=word.reason, detail=_detail(scope, detail), changed=changed
+    )
     return resumed
+
+
+_NOT_PAUSED = "not paused"
+
+
+def _standing(known: Known, scope: str | None) -> str:
+    """How a pause stands, as events say it."""
+    own = _own(known, scope)
+    return _NOT_PAUSED if own is None else pause_words(own)
 
 
 def _detail(scope: str | None, detail: str) -> str:

@@ -19,8 +19,9 @@ from __future__ import annotations
 from hashlib import sha256
 
 from duly.errors import BelowHorizon, Misuse, PayloadConflict, ReceiptBusy, ReceiptLost, TimeInvalid, UndatedKey
-from duly.ledger.ask import Statement, count, now, one
+from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.events import tell
+from duly.ledger.trylock import try_lock
 from duly.records import record
 from duly.times import DAY, duration_text, instant_text
 
@@ -44,9 +45,6 @@ select s.id, s.remembers, s.horizon, r.payload, r.receipt, r.received_at, a.answ
  where s.name = :source
 """,
 )
-
-# Whether nobody else's transaction has tried the same and is still open. Held to the end of this one.
-TRY = Statement("try_received", "select {lockable}")
 
 REGISTER = Statement(
     "register_source",
@@ -233,7 +231,7 @@ def below_horizon(delivery: Delivery) -> BelowHorizon:
 
 
 async def _is_free(*names: str) -> bool:
-    return await one(TRY, bool, lock=lock_of(*names)) is True
+    return await try_lock(lock_of(*names))
 
 
 def lock_of(*names: str) -> int:
@@ -465,6 +463,20 @@ FORGET_RECEIVED = Statement(
     "delete from duly_received\n where source = :source and key in" + _BATCH.replace("{column}", "key"),
 )
 
+FORGETFUL = Statement(
+    "forgetful_sources",
+    """
+select s.name, s.remembers, s.horizon,
+       (select count(*)
+          from duly_received r
+         where r.source = s.id
+           and (r.counts_from < s.horizon or (s.remembers is not null and r.counts_from < {now} - s.remembers)))
+  from duly_source s
+ where cast(:source as text) is null or s.name = :source
+ order by s.name
+""",
+)
+
 FORGET_MARKS = Statement("forget_marks", "delete from duly_receiving where source = :source and until < :horizon")
 
 
@@ -473,6 +485,21 @@ class _Source:
     id: int
     remembers: int | None
     horizon: int
+
+
+@record
+class Forgetful:
+    """A source, how long it remembers its keys (null: for ever), and how many of them may be forgotten."""
+
+    name: str
+    remembers: int | None
+    horizon: int
+    keys: int
+
+
+async def forgetful(source: str | None) -> list[Forgetful]:
+    """What may be forgotten of a source, or of every one. Looks only."""
+    return await every(FORGETFUL, Forgetful, source=source)
 
 
 async def raise_source_horizon(source: str, *, by: str, reason: str) -> int | None:
@@ -486,7 +513,8 @@ async def raise_source_horizon(source: str, *, by: str, reason: str) -> int | No
     horizon = await now() - held.remembers
     if not await count(RAISE_HORIZON, source=held.id, horizon=horizon):
         return held.horizon
-    await tell("keys_horizon_raised", by=by, reason=reason, detail=f"{source}: {instant_text(horizon)}")
+    detail, changed = f"{source}: {instant_text(horizon)}", (instant_text(held.horizon), instant_text(horizon))
+    await tell("keys_horizon_raised", by=by, reason=reason, detail=detail, changed=changed)
     return horizon
 
 

@@ -40,6 +40,7 @@ class Job:
     ordered: int
     lease: int
     timeout: int | None
+    retain: int | None
     owner: str
     roster: str
     version: int | None
@@ -52,9 +53,9 @@ class Job:
 
 
 JOB_COLUMNS = """j.id, j.name, j.first_name, j.catch_up, j.contract, j.remembers, j.clean_exits, j.retries, j.retry_delay,
-       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.owner, j.roster, j.version, j.retired_at,
-       j.edition, j.paused_at, j.paused_until, j.paused_by, j.paused_why"""
-JOB_WIDTH = 24
+       j.retry_ceiling, j.grace, j.overlap, j.ordered, j.lease, j.timeout, j.retain, j.owner, j.roster, j.version,
+       j.retired_at, j.edition, j.paused_at, j.paused_until, j.paused_by, j.paused_why"""
+JOB_WIDTH = 25
 
 
 @record
@@ -239,6 +240,16 @@ class Run:
     def cancel_is_asked(self) -> bool:
         """Whether a person asked its newest attempt to stop; what was asked of an earlier one is over with that."""
         return self.cancel_number is not None and self.cancel_number == self.fence
+
+    @property
+    def standing(self) -> str:
+        """How it stands, as events say it: its state, and what else of it a person or a policy changes."""
+        revision = "" if self.revision == 1 else f" (revision {self.revision})"
+        if self.state == states.FAILED:
+            again = "waits for a person" if self.retry_at is None else f"tried again from {instant_text(self.retry_at)}"
+            return f"failed, {again}{revision}"
+        asked = ", asked to stop" if self.state == states.RUNNING and self.cancel_is_asked else ""
+        return f"{self.state}{asked}{revision}"
 
 
 # The backfill that owes the run r. While there is one, the run is none of its line's catch-up policy.

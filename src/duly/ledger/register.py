@@ -42,6 +42,8 @@ from duly.times import DAY, HOUR, MINUTE, SECOND, instant_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from duly.ledger.ask import Value
 
 NO_HORIZON = -(1 << 62)
@@ -59,6 +61,7 @@ DEFAULTS: dict[str, Value] = {
     "ordered": 0,
     "lease": 60 * SECOND,
     "timeout": None,
+    "retain": None,
     "owner": "",
     "roster": "open",
 }
@@ -82,9 +85,9 @@ ADD_JOB = Statement(
     "add_job",
     """
 insert into duly_job (name, first_name, catch_up, contract, remembers, clean_exits, retries, retry_delay, retry_ceiling, grace,
-       overlap, ordered, lease, timeout, owner, roster, created_at)
+       overlap, ordered, lease, timeout, retain, owner, roster, created_at)
 values (:name, :name, :catch_up, :contract, :remembers, :clean_exits, :retries, :retry_delay, :retry_ceiling, :grace,
-       :overlap, :ordered, :lease, :timeout, :owner, :roster, {now})
+       :overlap, :ordered, :lease, :timeout, :retain, :owner, :roster, {now})
     on conflict do nothing
 """,
 )
@@ -95,7 +98,8 @@ KEEP_POLICIES = Statement(
 update duly_job
    set catch_up = :catch_up, contract = :contract, remembers = :remembers, clean_exits = :clean_exits,
        retries = :retries, retry_delay = :retry_delay, retry_ceiling = :retry_ceiling, grace = :grace,
-       overlap = :overlap, ordered = :ordered, lease = :lease, timeout = :timeout, owner = :owner, roster = :roster
+       overlap = :overlap, ordered = :ordered, lease = :lease, timeout = :timeout, retain = :retain, owner = :owner,
+       roster = :roster
  where id = :id
 """,
 )
@@ -399,7 +403,7 @@ def check_policies(policies: dict[str, Value]) -> None:
     lease = policies.get("lease")
     if isinstance(lease, int) and not 100_000 <= lease <= 30 * DAY:
         raise Misuse("lease: it lies between 100ms and 30d")
-    for name in ("retries", "retry_delay", "retry_ceiling"):
+    for name in ("retries", "retry_delay", "retry_ceiling", "retain"):
         value = policies.get(name)
         if isinstance(value, int) and value < 0:
             raise Misuse(f"{name}: it cannot be negative")
@@ -453,6 +457,7 @@ async def declare_job(declared: Declaration) -> Known | Refused | Misuse:
 
 async def _keep_job(known: Known | None, declared: Declaration) -> Known:
     """Write down what is new of the job: its name, its policies, its first schedule."""
+    was_there = known is not None
     if known is None:
         await _add_job(declared)
     elif not policies_agree(known.job, declared.policies):
@@ -462,6 +467,11 @@ async def _keep_job(known: Known | None, declared: Declaration) -> Known:
         label = declared.version
         first = {"number": 1, "effective_from": 0}
         await add_version(known.job, declared.schedule, **first, by=declared.by, reason="registered", label=label)
+        if was_there:
+            changed = ("no schedule", f"version 1: {declared.schedule.words()}")
+            await tell(
+                "version_applied", job=known.job.id, by=declared.by, detail="its first schedule", changed=changed
+            )
         known = await _found(declared)
     elif declared.schedule is not None and known.version is not None and _is_new_label(declared, known.version):
         from duly.ledger.versions import adopt  # which declares as well; needed once for each version
@@ -495,17 +505,21 @@ async def _add_job(declared: Declaration) -> None:
         raise renamed(declared.job, now_named)
     known = await _found(declared)
     words = "without a schedule" if declared.schedule is None else declared.schedule.words()
-    await tell("job_registered", job=known.job.id, by=declared.by, detail=words)
+    stored = _policy_words(policies_of(known.job))
+    await tell("job_registered", job=known.job.id, by=declared.by, detail=words, changed=("absent", stored))
 
 
 async def _keep_policies(job: Job, declared: Declaration) -> None:
     await count(KEEP_POLICIES, id=job.id, **{**policies_of(job), **declared.policies})
-    changed = [
-        f"{name}: {getattr(job, name)!r} → {value!r}"
-        for name, value in declared.policies.items()
-        if getattr(job, name) != value
-    ]
-    await tell("policies_changed", job=job.id, by=declared.by, detail="; ".join(changed))
+    after = {name: value for name, value in declared.policies.items() if getattr(job, name) != value}
+    before = {name: getattr(job, name) for name in after}
+    detail = "; ".join(f"{name}: {before[name]!r} → {value!r}" for name, value in after.items())
+    changed = (_policy_words(before), _policy_words(after))
+    await tell("policies_changed", job=job.id, by=declared.by, detail=detail, changed=changed)
+
+
+def _policy_words(policies: Mapping[str, Value]) -> str:
+    return "; ".join(f"{name} = {value!r}" for name, value in policies.items())
 
 
 async def add_version(
@@ -529,7 +543,8 @@ async def add_version(
 async def _add_line(known: Known, declared: Declaration) -> None:
     added = await count(ADD_LINE, job=known.job.id, scope=declared.scope)
     if added and declared.scope:
-        await tell("scope_added", job=known.job.id, by=declared.by, detail=declared.scope)
+        changed = ("absent", "on the roster")
+        await tell("scope_added", job=known.job.id, by=declared.by, detail=declared.scope, changed=changed)
 
 
 async def _add_series(known: Known) -> None:

@@ -70,5 +70,6 @@ async def rename(before: str, after: str, word: Word) -> Names:
     await count(TAKE_BACK_NAME, name=after, job=job)
     await count(GIVE_UP_NAME, name=before, job=job, by=word.by, reason=word.reason)
     await count(SET_NAME, name=after, job=job)
-    await tell("job_renamed", job=job, by=word.by, reason=word.reason, detail=f"{before} → {after}")
+    changed = (before, after)
+    await tell("job_renamed", job=job, by=word.by, reason=word.reason, detail=f"{before} → {after}", changed=changed)
     return Names(before, after)

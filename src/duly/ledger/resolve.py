@@ -13,7 +13,18 @@ from duly.ledger.bounds import chained, passed_over
 from duly.ledger.complete import RECORD_END_OR_RAISE, keep_text
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Run, RunId
-from duly.ledger.take import HOLD_RUN, hold_line, look, look_newest, retired, run_parameters, seen_of, skipped_by_range
+from duly.ledger.register import NO_HORIZON
+from duly.ledger.take import (
+    HOLD_RUN,
+    end_gone,
+    hold_line,
+    look,
+    look_newest,
+    retired,
+    run_parameters,
+    seen_of,
+    skipped_by_range,
+)
 from duly.ledger.windows import NO_TIME_LEFT, SKIP_IF_FREE, open_window
 from duly.records import record
 
@@ -69,6 +80,8 @@ update duly_run
    and exists (select 1 from duly_series s where s.id = :series and s.horizon <= :nominal {share})
 """,
 )
+
+HORIZON = Statement("horizon_of_series", "select horizon from duly_series where id = :series")
 
 CUT_RANGE = Statement(
     "cut_range",
@@ -132,6 +145,11 @@ class Word:
     evidence: str = ""
 
 
+def standing(seen: Run | None) -> str:
+    """How a run stands, as events say it; also of one that has no row yet."""
+    return states.ABSENT if seen is None else seen.standing
+
+
 def not_allowed(what: str, seen: Run | None) -> NotAllowed:
     """The refusal of a change that the run's state does not allow."""
     state = "has no row yet" if seen is None else f"is {seen.state}"
@@ -148,6 +166,12 @@ def not_allowed(what: str, seen: Run | None) -> NotAllowed:
     return NotAllowed(f"cannot {what} this run: it {state}{hint}")
 
 
+async def refuse_pruned(run: RunId, seen: Run | None) -> None:
+    """Raise `BelowHorizon` for a run that has no row because it was pruned."""
+    if seen is None and run.nominal < (await one(HORIZON, int, series=run.series) or NO_HORIZON):
+        raise BelowHorizon
+
+
 async def resolve(run: RunId, word: Word, *, done: bool, attempt_is_dead: bool = False) -> Run:
     """Say what happened to an unknown run: it was done (completed), or it was not (failed, to be retried now; one that was
     cancelled waits for a person).
@@ -157,6 +181,7 @@ async def resolve(run: RunId, word: Word, *, done: bool, attempt_is_dead: bool =
     """
     seen = await look(run)
     if seen is None or seen.state != states.UNKNOWN:
+        await refuse_pruned(run, seen)
         raise not_allowed("resolve", seen)
     assert seen.attempt_id is not None
     if (seen.lease_until or 0) > await now():
@@ -179,8 +204,32 @@ async def resolve(run: RunId, word: Word, *, done: bool, attempt_is_dead: bool =
     )
     await keep_text(run, seen.fence, "evidence", word.evidence)
     detail = ("done" if done else "not done") + (", attempt said to be dead" if attempt_is_dead else "")
-    await tell("resolved", run=run, attempt_id=seen.attempt_id, by=word.by, reason=word.reason, detail=detail)
-    return await seen_of(run)
+    found = await seen_of(run)
+    await tell(
+        "resolved",
+        run=run,
+        attempt_id=seen.attempt_id,
+        by=word.by,
+        reason=word.reason,
+        detail=detail,
+        changed=(seen.standing, found.standing),
+    )
+    return found
+
+
+async def resolve_left(run: RunId, word: Word, *, done: bool, attempt_is_dead: bool = False) -> Run:
+    """`resolve`, also of a run whose holder has vanished while nobody looked: that is judged first."""
+    await end_left(run, attempt_is_dead=attempt_is_dead)
+    return await resolve(run, word, done=done, attempt_is_dead=attempt_is_dead)
+
+
+async def end_left(run: RunId, *, attempt_is_dead: bool = False) -> None:
+    """End the attempt of a run whose holder has vanished while nobody looked, as whoever takes it next would."""
+    seen = await look(run)
+    if seen is not None and seen.state == states.RUNNING and (seen.lease_until or 0) <= await now():
+        assert seen.attempt_id is not None
+        if attempt_is_dead or not await alive(seen.attempt_id):
+            await end_gone(seen)
 
 
 async def retry(run: RunId, word: Word, *, new_payload: bool = False) -> Run:
@@ -188,11 +237,15 @@ async def retry(run: RunId, word: Word, *, new_payload: bool = False) -> Run:
 
     With `new_payload` the next claim fixes the payload anew (I6).
     """
+    await one(HOLD_RUN, str, **run_parameters(run))  # what it was before is on record: nobody changes it meanwhile
     seen = await look(run)
     if not await count(RETRY_IF_FAILED, **run_parameters(run), new_payload=int(new_payload)):
+        await refuse_pruned(run, seen)
         raise not_allowed("retry", seen)
-    await tell("retried", run=run, by=word.by, reason=word.reason, detail="new payload" if new_payload else "")
-    return await seen_of(run)
+    found = await seen_of(run)
+    detail, changed = "new payload" if new_payload else "", (standing(seen), found.standing)
+    await tell("retried", run=run, by=word.by, reason=word.reason, detail=detail, changed=changed)
+    return found
 
 
 async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Word) -> Run:
@@ -200,10 +253,12 @@ async def skip(known: Known, run: RunId, occurrence: Occurrence | None, word: Wo
 
     Raises `NotAllowed`, and `Retired` for a window without a row that comes due after the line's end.
     """
-    seen = await look(run) or await open_named(known, run, occurrence)
+    await one(HOLD_RUN, str, **run_parameters(run))
+    before = await look(run)
+    seen = before or await open_named(known, run, occurrence)
     if not await count(SKIP_IF_FREE, **run_parameters(run), cause=word.reason):
         raise not_allowed("skip", seen)
-    await tell("skipped", run=run, by=word.by, reason=word.reason)
+    await tell("skipped", run=run, by=word.by, reason=word.reason, changed=(standing(before), states.SKIPPED))
     return await seen_of(run)
 
 
@@ -228,8 +283,9 @@ async def unskip(known: Known, run: RunId, occurrence: Occurrence | None, word: 
         if seen is not None and seen.state == states.SKIPPED:
             raise BelowHorizon
         raise not_allowed("unskip", seen)
-    await tell("unskipped", run=run, by=word.by, reason=word.reason)
-    return await seen_of(run)
+    found = await seen_of(run)
+    await tell("unskipped", run=run, by=word.by, reason=word.reason, changed=(states.SKIPPED, found.standing))
+    return found
 
 
 async def reopen(run: RunId, word: Word) -> Run:
@@ -245,12 +301,14 @@ async def reopen(run: RunId, word: Word) -> Run:
         or seen.id != run
         or not await count(REPLACE_IF_COMPLETED, **run_parameters(run), seen_fence=seen.fence)
     ):
+        await refuse_pruned(run, seen)
         raise not_allowed("reopen", seen)
     if not await count(OPEN_REVISION, **run_parameters(run), seen_fence=seen.fence):
         raise BelowHorizon
     again = RunId(run.series, run.nominal, run.revision + 1)
-    await tell("reopened", run=again, by=word.by, reason=word.reason)
-    return await seen_of(again)
+    found = await seen_of(again)
+    await tell("reopened", run=again, by=word.by, reason=word.reason, changed=(seen.standing, found.standing))
+    return found
 
 
 async def open_named(known: Known, run: RunId, occurrence: Occurrence | None) -> Run:
@@ -273,7 +331,10 @@ async def open_named(known: Known, run: RunId, occurrence: Occurrence | None) ->
 async def cut_out(run: RunId, word: Word) -> None:
     """Take a window without a row out of the skipped range that it lies in. The line is held."""
     await _cut_out(run)
-    await tell("unskipped", run=run, by=word.by, reason=word.reason, detail="was in a skipped range")
+    detail = "was in a skipped range"
+    await tell(
+        "unskipped", run=run, by=word.by, reason=word.reason, detail=detail, changed=(states.SKIPPED, states.ABSENT)
+    )
 
 
 async def _cut_out(run: RunId) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from duly.errors import Misuse
 from duly.ledger import contracts, message_states, states
-from duly.ledger.ask import Statement, count, every, now
+from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.backfill_states import ors
 from duly.ledger.contracts import Terms
 from duly.ledger.events import tell
@@ -42,13 +42,14 @@ select j.name, l.scope
 
 DOUBT_RESTORED = Statement(
     "doubt_restored_if_unchanged",
-    # I5. An attempt that runs still is the best witness, and keeps its id and number; else one is made up that never reports.
+    # I5. An attempt that may yet report is the best witness, and keeps its id and number; else one is made up that never does.
+    # What was unknown before is in doubt anew: what was said of it then says nothing of the time that is lost.
     """
 update duly_run
    set state = {to}, cause = :cause, lease_until = null,
-       attempt_id = case when state = 'running' then attempt_id else :attempt_id end,
-       fence = case when state = 'running' then fence else fence + :lost end,
-       started_at = case when state = 'running' then started_at else cast(:at as bigint) end,
+       attempt_id = case when state = 'running' or state = 'unknown' then attempt_id else :attempt_id end,
+       fence = case when state = 'running' or state = 'unknown' then fence else fence + :lost end,
+       started_at = case when state = 'running' or state = 'unknown' then started_at else cast(:at as bigint) end,
        first_started_at = coalesce(first_started_at, cast(:at as bigint)),
        contract = coalesce(contract, :contract), owner = coalesce(owner, 'unknown'),
        trigger = coalesce(trigger, 'unknown'), payload = coalesce(payload, 'none'), retry_at = null
@@ -64,9 +65,9 @@ DOUBT_MESSAGES = Statement(
     f"""
 update duly_message
    set state = {{to}}, cause = :cause, lease_until = null, due_at = case when due_at is null then null else {{now}} end,
-       doubted_at = {{now}}, first_sent_at = coalesce(first_sent_at, cast(:at as bigint)),
-       fence = case when state = 'sending' then fence else fence + :lost end,
-       doubt_number = coalesce(doubt_number, case when state = 'sending' then fence else fence + :lost end)
+       doubted_at = {{now}}, first_sent_at = coalesce(first_sent_at, cast(:at as bigint)), denials = 0,
+       probe_until = null, fence = case when state = 'pending' then fence + :lost else fence end,
+       doubt_number = coalesce(doubt_number, case when state = 'pending' then fence + :lost else fence end)
  where state in {{from}} and {ors("state", message_states.UNSETTLED)}
 """,
     event="restore",
@@ -93,10 +94,24 @@ values ('lost_until', cast({now} as text))
 """,
 )
 
+EPOCH = Statement("epoch", "select value from duly_meta where name = 'epoch'")
+
+# A copy has it: up to when it is whole. A ledger has it only from when it was put back until somebody has said so.
+BACKED_UP_AT = "backed_up_at"
+
+WHOLE_UNTIL = Statement("whole_until", f"select value from duly_meta where name = '{BACKED_UP_AT}'")
+
+IS_PUT_BACK = Statement("is_put_back", f"delete from duly_meta where name = '{BACKED_UP_AT}'")
+
 NEXT_EPOCH = Statement(
     "next_epoch",
     "update duly_meta set value = cast(cast(value as bigint) + 1 as text) where name = 'epoch'",
 )
+
+
+async def whole_until() -> int | None:
+    """Up to when a ledger is whole that is a copy put back; None for any other. Looks only."""
+    return await one(WHOLE_UNTIL, int)
 
 
 async def doubt_since(at: int, word: Word) -> list[Run]:
@@ -116,13 +131,20 @@ async def doubt_since(at: int, word: Word) -> list[Run]:
     messages = await count(DOUBT_MESSAGES, at=at, cause=cause, lost=NUMBERS_LOST)
     if messages:
         await tell(
-            "messages_doubted", by=word.by, reason=word.reason, detail=f"{messages} messages are in doubt; {cause}"
+            "messages_doubted",
+            by=word.by,
+            reason=word.reason,
+            detail=f"{messages} messages are in doubt; {cause}",
+            changed=("not settled", message_states.UNKNOWN),
         )
     await count(LOST_SINCE, at=at)
     await count(LOST_UNTIL)
+    before = await one(EPOCH, str)
     await count(NEXT_EPOCH)
+    await count(IS_PUT_BACK)
     detail = f"whole up to {instant_text(at)}; {len(doubted)} runs are in doubt"
-    await tell("restored", by=word.by, reason=word.reason, detail=detail)
+    changed = (f"epoch {before}", f"epoch {await one(EPOCH, str)}")
+    await tell("restored", by=word.by, reason=word.reason, detail=detail, changed=changed)
     return doubted
 
 
@@ -140,7 +162,8 @@ async def _doubt_line(known: Known, at: int, instant: int, word: Word) -> list[R
         told: dict[str, Value] = {"at": at, "cause": cause, "contract": known.job.contract, "lost": NUMBERS_LOST}
         named: dict[str, Value] = {**run_parameters(run.id), "seen_fence": run.fence, "attempt_id": _nobody(run, at)}
         if await count(DOUBT_RESTORED, **told, **named):
-            await tell("unknown", run=run.id, by=word.by, reason=word.reason, detail=cause)
+            changed = (run.standing, states.UNKNOWN)
+            await tell("unknown", run=run.id, by=word.by, reason=word.reason, detail=cause, changed=changed)
             doubted.append(await seen_of(run.id))
     return doubted
 
@@ -151,8 +174,10 @@ def _nobody(run: Run, at: int) -> bytes:
 
 
 def _may_have_been_done(known: Known, run: Run, at: int, instant: int) -> bool:
-    if run.state == states.UNKNOWN or (run.due is not None and run.due > instant):
+    if run.due is not None and run.due > instant:
         return False
+    if run.state == states.UNKNOWN:
+        return True
     sealed = run.state == states.RUNNING and run.contract is not None
     terms = Terms(run.contract or "", run.remembers) if sealed else Terms(known.job.contract, known.job.remembers)
     return contracts.after_vanishing(terms, elapsed=instant - at, cause="").state == states.UNKNOWN

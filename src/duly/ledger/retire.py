@@ -29,6 +29,8 @@ END_ALONE = Statement("end_alone", "select ends_alone from duly_line where id = 
 
 FORGET_END = Statement("forget_end", "update duly_line set ends_alone = null where id = :line")
 
+_NOT_RETIRED = "not retired"
+
 
 async def retire_job(name: str, word: Word, *, skip_owed: bool) -> list[Ended]:
     """Let nothing of a job come due from now on; what that leaves, of each of its lines.
@@ -47,7 +49,8 @@ async def retire_job(name: str, word: Word, *, skip_owed: bool) -> list[Ended]:
         line = _line(known)
         await count(KEEP_END, line=line.id)
         ended.append(await end_line(known, line.owed_by(instant - 1) + 1, word, skip_owed=skip_owed))
-    await tell("job_retired", job=job.id, by=word.by, reason=word.reason)
+    changed = (_NOT_RETIRED, f"retired at {instant_text(instant)}")
+    await tell("job_retired", job=job.id, by=word.by, reason=word.reason, changed=changed)
     return ended
 
 
@@ -64,7 +67,8 @@ async def bring_back(name: str, word: Word, *, since: str | None = None) -> list
     check_bounds(lines[0], begins, None)
     await count(SET_RETIRED, job=job.id, at=None)
     back = [await _bring_back(known, begins, word) for known in lines]
-    await tell("job_resumed", job=job.id, by=word.by, reason=word.reason)
+    changed = (f"retired at {instant_text(job.retired_at)}", _NOT_RETIRED)
+    await tell("job_resumed", job=job.id, by=word.by, reason=word.reason, changed=changed)
     return back
 
 

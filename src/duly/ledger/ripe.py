@@ -81,6 +81,23 @@ select distinct j.name, l.scope, j.overlap
 )
 
 
+HELD = Statement(
+    "held",
+    """
+select j.name, l.scope, count(*)
+  from duly_run r
+  join duly_series s on s.id = r.series
+  join duly_line l on l.id = s.line
+  join duly_job j on j.id = l.job
+  left join duly_renewal n
+    on n.series = r.series and n.nominal = r.nominal and n.revision = r.revision
+   and n.attempt_id = r.attempt_id
+ where {unsettled} and r.state = 'running' and coalesce(n.until, r.lease_until) > {now}
+ group by j.name, l.scope
+""",
+)
+
+
 @record
 class Ripe:
     """A line with something to work: so many runs that wait, or a window that has come due. `due`: of the oldest.
@@ -114,3 +131,8 @@ async def outlook() -> Outlook:
     asked_for = await every(ASKED_FOR, lambda job, scope, overlap: Ripe(job, scope, overlap, MANY, LAST, backfill=True))
     ripe = sorted((*found.values(), *asked_for), key=lambda ripe: ripe.due)
     return Outlook(ripe, await one(NEXT_AT, lambda at: at))
+
+
+async def held() -> dict[tuple[str, str], int]:
+    """How many runs of each line, by job and scope, are in hands whose lease is not over."""
+    return {(job, scope): count for job, scope, count in await every(HELD, lambda *cells: cells)}

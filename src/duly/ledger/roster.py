@@ -15,7 +15,7 @@ from duly.ledger.address import DAYS_BACK, date_text
 from duly.ledger.ask import Statement, count, every, now
 from duly.ledger.ends import Ended, end_line, hold_job, resume_line
 from duly.ledger.events import tell
-from duly.ledger.named import quoted
+from duly.ledger.named import TO_FILL_IN, quoted
 from duly.ledger.records import LINE_COLUMNS, Known, Line
 from duly.ledger.register import ADD_LINE, Declaration, add_series, declare, declare_job, find, start_line
 from duly.ledger.resolve import Word
@@ -120,7 +120,7 @@ async def _held(name: str) -> Known:
     if known.job.retired_at is not None:
         raise NotAllowed(
             f"{name} was retired at {instant_text(known.job.retired_at)}, with all its scopes",
-            next_step=f"duly jobs retire {name} --undo --reason 'it is needed again'",
+            next_step=f"duly jobs retire {name} --undo --reason '{TO_FILL_IN}'",
         )
     return known
 
@@ -193,19 +193,29 @@ async def _add(known: Known, scope: str, begins: int | None, ends: int | None, w
             )
         return Change(KEPT, found)
     if found.line is not None:
+        before = _standing(found.line)
         found = await resume_line(found, begins, word)
         what, kind = RESUMED, "scope_resumed"
     else:
         check_scope(scope)
         await count(ADD_LINE, job=job.id, scope=scope)
         found = await _started(job.name, scope, begins)
-        what, kind = ADDED, "scope_added"
+        what, kind, before = ADDED, "scope_added", "absent"
     if ends is not None:
         found = (await end_line(found, ends, word, skip_owed=False)).known
     if found.line is not None and found.line.undeclared_at is not None:
         await count(SET_UNDECLARED, line=found.line.id, declared=1)
-    await tell(kind, job=job.id, by=word.by, reason=word.reason, detail=_detail(scope, begins, ends))
-    return Change(what, await _found(job.name, scope))
+    found = await _found(job.name, scope)
+    changed = (before, _standing(found.line))
+    await tell(kind, job=job.id, by=word.by, reason=word.reason, detail=_detail(scope, begins, ends), changed=changed)
+    return Change(what, found)
+
+
+def _standing(line: Line | None) -> str:
+    """How a scope stands on the roster, as events say it."""
+    assert line is not None
+    since = "no window yet" if line.starts is None else f"owed from {instant_text(line.starts)}"
+    return since if line.ends is None else f"{since} until {instant_text(line.ends)}"
 
 
 async def _started(name: str, scope: str, begins: int | None) -> Known:
@@ -237,7 +247,8 @@ async def _retire(known: Known, ends: int, word: Word, skip_owed: bool) -> Chang
         return Change(KEPT, known)
     ended = await end_line(known, ends, word, skip_owed=skip_owed)
     detail = f"{line.scope} at {instant_text(ends)}"
-    await tell("scope_retired", job=known.job.id, by=word.by, reason=word.reason, detail=detail)
+    changed = (_standing(line), _standing(ended.known.line))
+    await tell("scope_retired", job=known.job.id, by=word.by, reason=word.reason, detail=detail, changed=changed)
     return Change(RETIRED, ended.known, ended)
 
 
@@ -320,7 +331,8 @@ async def _take_step(known: Known, step: _Step, word: Word) -> None:
     if not step.declared:
         assert step.line is not None
         await count(SET_UNDECLARED, line=step.line.id, declared=0)
-        await tell("scope_undeclared", job=job.id, by=word.by, detail=name)
+        changed = ("declared", "not declared")
+        await tell("scope_undeclared", job=job.id, by=word.by, reason=word.reason, detail=name, changed=changed)
         return
     found = await _found(job.name, name)
     if found.line is None:
@@ -331,7 +343,8 @@ async def _take_step(known: Known, step: _Step, word: Word) -> None:
         return
     if found.line.undeclared_at is not None:
         await count(SET_UNDECLARED, line=found.line.id, declared=1)
-        await tell("scope_declared", job=job.id, by=word.by, detail=name)
+        changed = ("not declared", "declared")
+        await tell("scope_declared", job=job.id, by=word.by, reason=word.reason, detail=name, changed=changed)
     if await _end_differs(known, found.line, step.scope):
         ends = await bound_of(known, "until", str(step.scope.until))
         assert ends is not None

@@ -43,6 +43,7 @@ __all__ = [
     "spells_of",
     "spells_of_job",
     "spells_of_line",
+    "spells_with",
     "tiles_after",
     "windows_after",
 ]
@@ -95,7 +96,10 @@ async def spells_of_job(job: Job, in_force: Version) -> list[Spell]:
 
 async def every_spell_of(job: Job) -> list[Spell]:
     """The spells of all versions of a job, oldest first."""
-    versions = await every(VERSIONS_OF, Version, job=job.id)
+    return _spells(await every(VERSIONS_OF, Version, job=job.id))
+
+
+def _spells(versions: list[Version]) -> list[Spell]:
     beginnings = [version.effective_from for version in versions]
     return [
         Spell(schedule_of(version), version.number, version.effective_from or None, until)
@@ -115,6 +119,18 @@ async def known_by(known: Known, zone: str, grain: str) -> Known | None:
     last = next((version for version in reversed(versions) if (version.zone, version.grain) == (zone, grain)), None)
     series = await one(FIND_SERIES, Series, line=known.line.id, zone=zone, grain=grain)
     return None if last is None or series is None else replace(known, version=last, series=series)
+
+
+def spells_with(
+    known: Known, versions: list[Version], series: list[Series]
+) -> tuple[list[Spell], dict[tuple[str, str], Known]]:
+    """As `spells_of_line` and `known_by`, of a line whose job's versions and whose series were read before. Pure."""
+    found = {(one.zone, one.grain): one for one in series}
+    spells = [spell for spell in _spells(versions) if spell.series in found]
+    last = {(version.zone, version.grain): version for version in versions}
+    theirs = {kind: replace(known, version=last[kind], series=found[kind]) for kind in last if kind in found}
+    assert known.version is not None
+    return spells, {**theirs, (known.version.zone, known.version.grain): known}
 
 
 async def is_of_line(known: Known, run: RunId) -> bool:

@@ -34,7 +34,7 @@ TRANSITIONS: dict[str, dict[str, str]] = {
     "doubt": {RUNNING: UNKNOWN},  # by the attempt itself
     "lapse": {RUNNING: UNKNOWN},  # the holder is gone and nobody can know what it did
     "lose": {RUNNING: FAILED},  # the holder is gone and nothing happened; retry now
-    "restore": {OPEN: UNKNOWN, FAILED: UNKNOWN, RUNNING: UNKNOWN},  # the ledger forgot what happened since
+    "restore": dict.fromkeys((OPEN, FAILED, RUNNING, UNKNOWN), UNKNOWN),  # the ledger forgot what happened since
     "resolve_done": {UNKNOWN: COMPLETED},
     "resolve_not_done": {UNKNOWN: FAILED},
     "retry": {FAILED: FAILED},

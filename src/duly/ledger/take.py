@@ -42,6 +42,7 @@ from duly.ledger.records import (
     pause_words,
     pauses_of,
 )
+from duly.ledger.trylock import lock_of_run
 from duly.ledger.windows import notice_drift, open_to_work
 from duly.records import record, replace
 from duly.times import instant_text
@@ -59,6 +60,11 @@ select {RUN_COLUMNS}
   {LEASES}
  where r.series = :series and r.nominal = :nominal and r.revision = :revision
 """,
+)
+
+FORGOTTEN_ADHOC = Statement(
+    "forgotten_adhoc",
+    "select state from duly_adhoc where series = :series and nominal = :nominal and state is not null",
 )
 
 LOOK_NEWEST = Statement(
@@ -176,7 +182,7 @@ select {now},
        (select reason
           from duly_skipped
          where series = :series and from_nominal <= :nominal and to_nominal > :nominal limit 1),
-       j.version
+       j.version, {lockable}
   from duly_job j
  where j.id = :job
 """,
@@ -260,11 +266,14 @@ LOST = "lost"
 
 @record
 class _BeforeOpening:
-    """The instant, the reason of the skipped range over a window, and the version in force."""
+    """The instant, the reason of the skipped range over a window, the version in force, and whether nobody else's open
+    transaction is doing the run.
+    """
 
     instant: int
     skipped: str | None
     version: int | None
+    is_free: int
 
 
 def run_parameters(run: RunId) -> dict[str, int]:
@@ -294,11 +303,14 @@ async def skipped_by_range(series: int, nominal: int) -> str | None:
     return await one(RANGE_OVER, str, series=series, nominal=nominal)
 
 
-async def gone(run: Run) -> bool:
-    """Whether the run's holder is gone: its lease has lapsed and it shows no pulse (I4: by the database's clock)."""
+async def gone(run: Run, instant: int | None = None) -> bool:
+    """Whether the run's holder is gone: its lease has lapsed and it shows no pulse (I4: by the database's clock).
+
+    `instant`: the database's, where it was read in this very snapshot, and nothing is to be decided but what is shown.
+    """
     assert run.attempt_id is not None
     assert run.lease_until is not None
-    return run.lease_until <= await now() and not await alive(run.attempt_id)
+    return run.lease_until <= (await now() if instant is None else instant) and not await alive(run.attempt_id)
 
 
 async def take(
@@ -371,15 +383,25 @@ async def answer_first(seen: Run | None, claimer: Claimer) -> AlreadyCompleted |
 
 async def _answer_absent(
     known: Known, series: Series, run: RunId, due: int | None, claimer: Claimer
-) -> NotDue | Refused | None:
+) -> Busy | NotDue | Refused | None:
     """What a window without a row answers; None where it may be opened. The line is held.
 
     Raises `Conflict` where the schedule changed between the look and the lock: the window may be none any more.
     """
     if run.nominal < series.horizon:
         await tell("below_horizon", run=run, by=claimer.owner)
-        return BelowHorizon()
-    found = await one(BEFORE_OPENING, _BeforeOpening, job=known.job.id, series=run.series, nominal=run.nominal)
+        was = await one(FORGOTTEN_ADHOC, str, series=run.series, nominal=run.nominal)
+        if was is None:
+            return BelowHorizon()
+        return BelowHorizon(f"this run was {was}, and its record was pruned; it is never executed again")
+    found = await one(
+        BEFORE_OPENING,
+        _BeforeOpening,
+        job=known.job.id,
+        series=run.series,
+        nominal=run.nominal,
+        lock=lock_of_run(run),
+    )
     assert found is not None  # a job is never deleted
     if known.version is not None and found.version != known.job.version:
         raise Conflict("the job's schedule changed just now; nothing was run. Try again")
@@ -387,7 +409,10 @@ async def _answer_absent(
         return RunSkipped(f"this window was skipped ({found.skipped}); `duly unskip` it to run it")
     if (ended := retired(known, found.instant if due is None else due)) is not None:
         return ended
-    return NotDue(run, due) if due is not None and due > found.instant else None
+    if due is not None and due > found.instant:
+        return NotDue(run, due)
+    # Else the claim would wait for a stranger's commit; where that comes, the run is complete.
+    return None if found.is_free else Busy(run, found.instant, "another transaction")
 
 
 def retired(known: Known, due: int) -> Retired | None:
@@ -505,7 +530,10 @@ async def end_gone(held: Run) -> Ending:
     guard: dict[str, Value] = {**run_parameters(held.id), "seen_fence": held.fence, "seen_attempt": held.attempt_id}
     if ending.state == states.UNKNOWN:
         if await count(LAPSE_IF_UNCHANGED, **guard, cause=ending.cause):
-            await tell("unknown", run=held.id, attempt_id=held.attempt_id, by="duly", detail=ending.cause)
+            changed = (held.standing, states.UNKNOWN)
+            await tell(
+                "unknown", run=held.id, attempt_id=held.attempt_id, by="duly", detail=ending.cause, changed=changed
+            )
     elif await count(LOSE_IF_UNCHANGED, **guard, cause=ending.cause):
         await close_lost(held)
     return ending
@@ -604,5 +632,9 @@ async def renew(claim: Claim) -> bool:
 async def beat(claim: Claim) -> str:
     """A heartbeat: renew the lease, and hear whether the attempt is still `HELD`, is `ASKED_TO_STOP`, or is `LOST`."""
     if not await renew(claim):
-        return LOST
+        seen = await look(claim.run)
+        is_in_doubt = seen is not None and seen.state == states.UNKNOWN and seen.attempt_id == claim.attempt_id
+        if not is_in_doubt:
+            return LOST
+        # Its line went on without it, and nobody else has its run: it may still say what it did.
     return HELD if await one(CANCEL_IS_ASKED, int, **claim_parameters(claim)) is None else ASKED_TO_STOP

@@ -151,7 +151,8 @@ async def apply(name: str, schedule: Schedule, *, by: str, reason: str, label: s
     )
     changes = what_changes(spell.schedule, schedule)
     words = f"version {coming.version} from {instant_text(seam.since)}: {schedule.words()} ({', '.join(changes)})"
-    await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words)
+    changed = (f"version {version.number}: {version.words}", f"version {coming.version}: {schedule.words()}")
+    await tell("version_applied", job=lines[0].job.id, by=by, reason=reason, detail=words, changed=changed)
     first = next(coming.ending_after(seam.since), None)
     return Applied(version, coming.version, schedule.words(), seam.since, seam.began, first, changes)
 
@@ -175,7 +176,8 @@ async def adopt(job: Job, schedule: Schedule, label: str, *, by: str) -> None:
     number, since = version.number + 1, version.effective_from
     await add_version(job, schedule, number=number, effective_from=since, by=by, reason=reason, label=label)
     detail = f"version {number} ({label}) in place of version {version.number}: {schedule.words()}"
-    await tell("version_labelled", job=job.id, by=by, reason=reason, detail=detail)
+    changed = (f"version {version.number} ({version.label or 'no label'})", f"version {number} ({label})")
+    await tell("version_labelled", job=job.id, by=by, reason=reason, detail=detail, changed=changed)
 
 
 async def _found(name: str, scope: str) -> Known:
@@ -301,4 +303,11 @@ async def _put_ahead_anew(known: Known, series: Series, coming: Spell, until: in
             if found is None
             else f"has it at {instant_text(found.start)}..{instant_text(found.end)}"
         )
-        await tell("window_moved", run=run.id, by=by, detail=f"version {coming.version} of the schedule {said}")
+        bounds_after = "no such window" if found is None else _span_words(found.start, found.end)
+        before = "no window" if run.window_start is None else _span_words(run.window_start, run.window_end or 0)
+        detail = f"version {coming.version} of the schedule {said}"
+        await tell("window_moved", run=run.id, by=by, detail=detail, changed=(before, bounds_after))
+
+
+def _span_words(start: int, end: int) -> str:
+    return f"{instant_text(start)}..{instant_text(end)}"

@@ -6,6 +6,7 @@ the release of the zone's rules and their fingerprint, is kept beside them.
 
 from __future__ import annotations
 
+from duly.ledger import states
 from duly.ledger.ask import Statement, count, do, one
 from duly.ledger.bounds import Bounds, cut
 from duly.ledger.events import tell
@@ -121,7 +122,7 @@ async def open_to_work(known: Known, run: RunId, occurrence: Occurrence | None, 
     if not await _add(run, described):
         return None
     if await count(SKIP_IF_FREE, series=run.series, nominal=run.nominal, revision=run.revision, cause=cause):
-        await tell("skipped", run=run, by=by, detail=cause)
+        await tell("skipped", run=run, by=by, detail=cause, changed=(states.ABSENT, states.SKIPPED))
     return cause
 
 
@@ -247,14 +248,14 @@ async def _resolve_anew(known: Known, run: Run, start: int, end: int, occurrence
         left = (None, None) if start == end else (start, end)
         if not await count(VOID_IF_UNSEALED, **named, window_start=left[0], window_end=left[1], cause=cause):
             return False
-        await tell("skipped", run=run.id, by=by, detail=cause)
+        await tell("skipped", run=run.id, by=by, detail=cause, changed=(run.standing, states.SKIPPED))
         return True
     described = await _describe(known, replace(occurrence, start=start, end=end))
     if not await count(MOVE_IF_UNSEALED, **named, **described):
         return False
     before = f"{instant_text(run.window_start or 0)}..{instant_text(run.window_end or 0)}"
-    detail = f"window {before} → {instant_text(start)}..{instant_text(end)}"
-    await tell("window_moved", run=run.id, by=by, detail=detail)
+    after = f"{instant_text(start)}..{instant_text(end)}"
+    await tell("window_moved", run=run.id, by=by, detail=f"window {before} → {after}", changed=(before, after))
     return True
 
 

@@ -23,21 +23,9 @@ from typing import TYPE_CHECKING
 
 from duly.errors import DulyError
 from duly.ledger.contracts import backoff
-from duly.ledger.deliver import (
-    FOREVER,
-    FoundDone,
-    FoundNot,
-    FoundNothing,
-    Limits,
-    Parcel,
-    SaidDelivered,
-    SaidNotSent,
-    SaidRefused,
-    SaidUnknown,
-    next_due,
-    record_words,
-    take_messages,
-)
+from duly.ledger.deliver import FOREVER, next_due, record_words, take_messages
+from duly.ledger.found import FoundDone, FoundNot, FoundNothing
+from duly.ledger.parcel import Limits, Parcel, SaidDelivered, SaidNotSent, SaidRefused, SaidUnknown
 from duly.outbox.destinations import FOREVER as REMEMBERED_FOREVER
 from duly.outbox.destinations import (
     CannotTell,
@@ -48,6 +36,7 @@ from duly.outbox.destinations import (
     NotSent,
     Refused,
     Unknown,
+    in_few_words,
 )
 from duly.outbox.destinations.child import inheriting
 from duly.records import record
@@ -56,7 +45,7 @@ from duly.times import MINUTE, SECOND
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from duly.ledger.deliver import Word
+    from duly.ledger.parcel import Word
     from duly.outbox.destinations import Destination, Finding, Outcome
     from duly.outbox.routes import Route
     from duly.store.protocol import Store
@@ -67,7 +56,6 @@ SETTLE_SECONDS = 30.0  # how long it is tried to write down what came back, befo
 LONGEST_REST = 1.0
 MOMENT = 2 * LONGEST_REST  # in which what is due is surely asked for once more
 LONGEST_WAIT_FOR_RATE = 10.0
-LONGEST_SAID = 300
 ASK_AGAIN_SECONDS = 60.0  # how long what a receiver says that it remembers is believed
 
 
@@ -155,7 +143,7 @@ class Relay:
                     said = str(e) if isinstance(e, DulyError) else type(e).__name__
                     if self._stopped:
                         # What came back is not on record: when its lease is over it is unknown, as it is now.
-                        trouble(f"the outbox ends, and {len(self._words)} messages are in doubt: {said}")
+                        trouble(f"the outbox ends; messages in doubt: {len(self._words)}: {said}")
                         return
                     trouble(f"the outbox goes on in a second: {said}")
                     until = 1.0
@@ -398,24 +386,24 @@ class _Lane:
     def _said(self, parcel: Parcel, outcome: Outcome) -> Word:
         match outcome:
             case Delivered(evidence):
-                return SaidDelivered(_short(evidence))
+                return SaidDelivered(in_few_words(evidence))
             case NotSent(cause, retry_after):
                 again_in = self._after(parcel, retry_after)
                 is_last = parcel.failures + 1 >= self.route.tries
-                return SaidNotSent(_short(cause), None if is_last else again_in, again_in)
+                return SaidNotSent(in_few_words(cause), None if is_last else again_in, again_in)
             case Refused(cause):
-                return SaidRefused(_short(cause))
+                return SaidRefused(in_few_words(cause))
             case Unknown(cause, retry_after, stored):
-                return SaidUnknown(_short(cause), 0 if stored else self._after(parcel, retry_after), stored)
+                return SaidUnknown(in_few_words(cause), 0 if stored else self._after(parcel, retry_after), stored)
 
     def _found(self, parcel: Parcel, finding: Finding, destination: Destination) -> Word:
         match finding:
             case Happened(evidence):
-                return FoundDone(_short(evidence))
+                return FoundDone(in_few_words(evidence))
             case DidNot(evidence):
-                return FoundNot(_short(evidence), destination.reads_own_writes, self.route.probe_after)
+                return FoundNot(in_few_words(evidence), destination.reads_own_writes, self.route.probe_after)
             case CannotTell(cause):
-                return FoundNothing(_short(cause), max(self._after(parcel), self.route.probe_after))
+                return FoundNothing(in_few_words(cause), max(self._after(parcel), self.route.probe_after))
 
     def close(self) -> None:
         if self._pool is not None:
@@ -437,11 +425,6 @@ def _message(parcel: Parcel) -> Message:
         max(parcel.fence, 1),
         parcel.first_sent_at,
     )
-
-
-def _short(said: str) -> str:
-    """A few words on one line, whatever a destination made in code says."""
-    return "".join(sign if sign.isprintable() else " " for sign in said)[:LONGEST_SAID].strip()
 
 
 def awake() -> float:

@@ -32,12 +32,16 @@ _PERIODS = {
 
 @record
 class Lint:
-    """`line` is the cron line at fault, empty for a period. `says` is a sentence, `instead` what to write."""
+    """`line` is the cron line at fault, empty for a period. `says` is a sentence, `instead` what to write.
+
+    `night` is the date of the change of clocks that it is about, empty where it is about none.
+    """
 
     code: str
     line: str
     says: str
     instead: str
+    night: str = ""
 
 
 @record
@@ -206,6 +210,7 @@ def _hidden_hour(line: CronLine, rule: Rule, night: _Night) -> Lint:
         f"its hours are a list, so on {night.date}, when {night.words} comes twice, only the {rule.fold} pass fires: one "
         f"window is {length} longer",
         f"{' '.join([*words[:-4], '*', *words[-3:]])}, or --fold both" if len(line.hour) == 24 else "--fold both",
+        night.date,
     )
 
 
@@ -215,7 +220,7 @@ def _lint_of_time(schedule: Schedule, rule: Rule, night: _Night, civil: int) -> 
     away = f"a time outside of {_clock(night.begin)}–{_clock(night.end)}, or --zone UTC"
     if night.repeated:
         which = {"first": "the first counts", "second": "the second counts", "both": "both count"}[rule.fold]
-        return Lint("repeated_time", line, f"{clock} comes twice on {night.date}; {which}", away)
+        return Lint("repeated_time", line, f"{clock} comes twice on {night.date}; {which}", away, night.date)
     counts = {
         "skip": "it does not count that day",
         "shift_forward": f"it counts at {_clock(civil + night.end - night.begin)}",
@@ -224,9 +229,8 @@ def _lint_of_time(schedule: Schedule, rule: Rule, night: _Night, civil: int) -> 
     if night.end % 86_400 == 0 and rule.gap != "skip":
         counts += " of the next date, and keeps its name"
     code = "midnight_gap" if 0 in (night.begin % 86_400, night.end % 86_400) else "skipped_time"
-    return Lint(
-        code, line, f"{clock} does not exist on {night.date}, when clocks go from {night.words}; {counts}", away
-    )
+    says = f"{clock} does not exist on {night.date}, when clocks go from {night.words}; {counts}"
+    return Lint(code, line, says, away, night.date)
 
 
 def _clock(civil: int) -> str:

@@ -8,7 +8,6 @@ mode may stand between. The lease alone says whether a holder may be alive: proc
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -20,9 +19,10 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import CommitUnknown, Conflict, DulyError, LedgerTooNew, LedgerUnavailable, LedgerWentBack
 from duly.ledger.ask import Ask, ask_together, conclude, drive
+from duly.redaction import shown_url
 from duly.store import BUSY_SECONDS, SCHEMA, refuse_other_versions
 from duly.store.postgres_sql import clock_sql
-from duly.store.sqlstate import leaves_open, meaning_of
+from duly.store.sqlstate import leaves_open, meaning_of, why_unreachable
 from duly.store.talk import COMMIT, Sent, Talk, raise_refusal, sent_of
 
 if TYPE_CHECKING:
@@ -33,15 +33,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def redacted(url: str) -> str:
-    """A ledger's URL without its password."""
-    url = re.sub(r"([?&][a-z]*password=)[^&]*", r"\1…", url)  # libpq takes it there too
-    return re.sub(r"(?<=://)([^:@/]*):[^@/]*@", r"\1:…@", url)
-
-
 def translated(error: psycopg.Error, *, name: str) -> DulyError:
     """What an error of psycopg means for the ledger of this name."""
-    return meaning_of(error.sqlstate or "", name=name, kind=type(error).__name__)
+    return meaning_of(error.sqlstate or "", name=name, kind=why_unreachable(str(error)) or type(error).__name__)
 
 
 # -- answering ----------------------------------------------------------------------------------------------------------
@@ -379,6 +373,21 @@ def threshold_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[A
 
 
 FACTS: LiteralString = "select name, value from duly.meta"
+
+# What is not settled, which is little, and the newest event are seen at once. That something became settled between two looks
+# is known by how many rows the server has counted as written: it does so within a second, and of a process that goes on and is
+# idle within ten. That somebody is still at work changes nothing that is shown, and is said often: it is not counted.
+STAMP: LiteralString = """
+select (select concat_ws('.', sum(pg_stat_get_tuples_inserted(oid)), sum(pg_stat_get_tuples_updated(oid)),
+                         sum(pg_stat_get_tuples_deleted(oid)))
+          from pg_class
+         where relnamespace = 'duly'::regnamespace and relkind in ('r', 'p') and relname not in ('renewal', 'look')),
+       (select sum(hashtext(concat_ws(' ', series, nominal, revision, state, fence, retry_at, cancel_number))::bigint)
+          from duly.run
+         where state in ('open', 'running', 'failed', 'unknown')),
+       (select id from duly.event order by id desc limit 1)
+"""
+
 FACTS_AND_BACKEND: LiteralString = FACTS + " union all select 'backend', pg_backend_pid()::text"
 
 
@@ -394,7 +403,7 @@ class PostgresStore:
 
     def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.url = url
-        self.path = redacted(url)
+        self.path = shown_url(url)
         self.busy_seconds = busy_seconds
         self.past = Past(url, busy_seconds)
         self._sessions = threading.local()
@@ -541,6 +550,15 @@ class PostgresStore:
 
         return run_in(tx, operation, self.origin)
 
+    def stamp(self) -> str:
+        """What is another as soon as something was committed; see `STAMP` for how soon."""
+        try:
+            connection = self.session.connection
+            row = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row).execute(STAMP).fetchone()
+        except psycopg.Error as e:
+            raise translated(e, name=self.path) from e
+        return "-".join(str(part or 0) for part in row or ())
+
     def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
         """Call `wake` when a person's word may have given work, until it is over. What is not heard is lost: behind a pooler
         in transaction mode, or while the server is away.
@@ -585,8 +603,8 @@ class ForgettableConnection(psycopg.Connection[Any]):
         self._pid = os.getpid()  # a forked child must not end its parent's
         super().__init__(*args, **kwargs)
 
-    def __del__(self, *_: Any) -> None:
-        if self._pid == os.getpid():
+    def __del__(self, *_: Any, getpid: Callable[[], int] = os.getpid) -> None:  # at exit there is no `os` any more
+        if self._pid == getpid():
             self.pgconn.finish()
 
 
@@ -604,8 +622,8 @@ class Session:
             raise translated(e, name=store.path) from e
         self.answers = Answers(self.connection, clock_by_hand=store.clock_by_hand)
 
-    def __del__(self) -> None:
-        if self.pid == os.getpid() and hasattr(self, "connection"):
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:  # at exit there is no `os` any more
+        if self.pid == getpid() and hasattr(self, "connection"):
             self.close()
 
     def close(self) -> None:

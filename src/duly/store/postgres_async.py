@@ -16,6 +16,7 @@ import psycopg
 
 from duly.errors import Conflict, LedgerUnavailable
 from duly.ledger.ask import Ask, ask_together, conclude, drive_async
+from duly.redaction import shown_url
 from duly.store import BUSY_SECONDS, refuse_other_versions
 from duly.store.postgres import (
     CLAIM_AT_ONCE,
@@ -36,7 +37,6 @@ from duly.store.postgres import (
     fate_of,
     is_usable,
     leaves_claim_open,
-    redacted,
     reply_is_lost,
     threshold_of,
     translated,
@@ -161,7 +161,7 @@ class AsyncPostgresStore:
 
     def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.url = url
-        self.path = redacted(url)
+        self.path = shown_url(url)
         self.busy_seconds = busy_seconds
         self.past = Past(url, busy_seconds)
         self.prepare_threshold: int | None = PREPARE_NEVER  # until it is known who answers

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 CLOCK = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"  # now() stands still inside a transaction (I4)
 CLOCK_BY_HAND = "(select at from duly.clock)"
 
+SPANS = """(select (value->>0)::bigint as series, (value->>1)::bigint as first, (value->>2)::bigint as last
+          from jsonb_array_elements(cast(:spans as jsonb))) spans"""
+
 PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
 _TABLE = re.compile(r"\bduly_(\w+)")
 
@@ -37,6 +40,8 @@ def spell(statement: Statement, clock: str) -> str:
             "{still}": "for share",
             "{alone}": "for update",
             "{free}": "for no key update skip locked",
+            "{spans}": SPANS,
+            "{beside}": "",
             "{lockable}": "pg_try_advisory_xact_lock(:lock)::int",
             "{absent}": "and not exists (select 1 from duly.run where series = :series and nominal = :nominal)",
         }

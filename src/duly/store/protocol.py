@@ -102,6 +102,9 @@ class Store(Protocol):
     def run_in(self, tx: object, operation: Operation[T]) -> T:
         """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
 
+    def stamp(self) -> str:
+        """What is another as soon as something was committed (see `store.stamp`), more cheaply than any reading."""
+
     def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
         """Call `wake` when somebody says that there may be work, until it is over. Returns at once where nobody says so."""
 

@@ -76,6 +76,15 @@ class RestingLedger:
 
         return self.read(now())
 
+    def stamp(self) -> str:
+        """What is another as soon as something was committed."""
+        from duly.store.stamp import stamp_of_file
+
+        return stamp_of_file(self.path)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
     def _stamp(self) -> tuple[int, int, int, bool]:
         stat = os.stat(self.path)
         return stat.st_ino, stat.st_size, stat.st_mtime_ns, os.path.exists(f"{self.path}-wal")

@@ -140,6 +140,9 @@ def translated(error: sqlite3.Error, *, path: str, in_transaction: bool = False)
 
 # -- answering ----------------------------------------------------------------------------------------------------------
 
+SPANS = """(select json_extract(value, '$[0]') as series, json_extract(value, '$[1]') as first,
+        json_extract(value, '$[2]') as last from json_each(:spans)) spans"""
+
 _rendered: dict[Statement, tuple[str, bool]] = {}
 
 
@@ -150,7 +153,7 @@ def render(statement: Statement) -> tuple[str, bool]:
         sql = statement.sql.replace("{or_rollback}", "or rollback")
         for token in ("{share}", "{lock}", "{still}", "{alone}", "{free}", "{absent}"):  # one writer at a time
             sql = sql.replace(token, "")
-        sql = sql.replace("{lockable}", "1")
+        sql = sql.replace("{lockable}", "1").replace("{spans}", SPANS).replace("{beside}", "+")
         ready = _rendered[statement] = (sql.replace("{now}", ":now"), "{now}" in sql)
     return ready
 
@@ -361,11 +364,11 @@ class SqliteStore:
 
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
-        return self.session.read(operation)
+        return self._session_for(operation).read(operation)
 
     def glance(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, each statement by itself: no transaction has to be begun and ended for it."""
-        return self.session.glance(operation)
+        return self._session_for(operation).glance(operation)
 
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come.
@@ -373,7 +376,16 @@ class SqliteStore:
         Without `durable` the commit is not flushed: for what a later, flushed commit makes durable with it, and whose
         loss loses nothing.
         """
-        return self.session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
+        session = self._session_for(operation)
+        return session.write(operation, durable=durable, busy_seconds=busy_seconds or self.busy_seconds)
+
+    def _session_for(self, operation: Operation[T]) -> Session:
+        """This thread's session. An operation for which there is none was not begun, and is not left so."""
+        try:
+            return self.session
+        except BaseException:
+            operation.close()
+            raise
 
     def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
         """As `write`: there is no wire between."""
@@ -407,6 +419,12 @@ class SqliteStore:
         from duly.store.borrowed import run_in
 
         return run_in(tx, operation, self.origin)
+
+    def stamp(self) -> str:
+        """What is another as soon as something was committed: nothing is opened for it."""
+        from duly.store.stamp import stamp_of_file
+
+        return stamp_of_file(self.path)
 
     def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
         """Nobody tells: a file is looked at."""

@@ -127,6 +127,10 @@ class TypedStore:
         """Run an operation in a caller's transaction on this very ledger. Raises `WrongLedger` for another."""
         return self.ledger.run_in(tx, operation)
 
+    def stamp(self) -> str:
+        """What is another as soon as something was committed."""
+        return self.ledger.stamp()
+
     def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
         """Call `wake` when somebody says that there may be work, until it is over."""
         self.ledger.listen(wake, is_over)

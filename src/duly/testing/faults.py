@@ -163,6 +163,9 @@ class _MortalStore:
     def run_in(self, tx: object, operation: Operation[T]) -> T:
         return self._store.run_in(tx, _Watch(operation).operate())
 
+    def stamp(self) -> str:
+        return self._store.stamp()
+
     def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
         self._store.listen(wake, is_over)
 

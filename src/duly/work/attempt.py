@@ -7,17 +7,18 @@ from time import monotonic
 
 from duly.errors import Misuse, Refused
 from duly.ledger import contracts, states
-from duly.ledger.complete import doubt_or_raise, fail_or_raise
+from duly.ledger.complete import doubt_or_raise, fail_or_raise, keep_said
 from duly.ledger.contracts import Ending, Terms
 from duly.ledger.records import Claim, Claimer, Job
 from duly.times import SECOND
 from duly.work.identity import new_attempt_id, owner
 
+LONGEST_TRIGGER = 200
 AT_MOST_IN_VAIN = 3  # looks for what a line owes before its backfill, where others have taken it
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from duly.ledger.progress import Progress
@@ -30,6 +31,7 @@ class Pulse:
     """A claimer with its file lock, held from before the claim is visible until the attempt ends."""
 
     def __init__(self, store: Store | AsyncStore, *, trigger: str, payload: str | None = None) -> None:
+        check_trigger(trigger)
         self.claimer = Claimer(new_attempt_id(), owner(), trigger, payload)
         self.descriptor = store.begin_pulse(self.claimer.attempt_id)
 
@@ -45,10 +47,21 @@ class Pulse:
             self.descriptor = -1
 
 
+def check_trigger(words: str) -> None:
+    """Raise `Misuse` for what cannot stand on record as that which called: it is shown to whoever looks at an attempt."""
+    if not 1 <= len(words) <= LONGEST_TRIGGER or not words.isprintable():
+        raise Misuse(f"trigger: {words[:40]!r} is not up to {LONGEST_TRIGGER} printable characters in one line")
+
+
 def terms_of(job: Job, claim: Claim) -> Terms:
     """The terms that an attempt's end is judged by: the contract sealed with it, the numbers as they are now."""
     clean = frozenset(int(code) for code in job.clean_exits.split(",") if code)
     return Terms(claim.contract, claim.remembers, clean, job.retries or 0, retries_declared=job.retries is not None)
+
+
+def messages_in_words(many: int) -> str:
+    """So many messages."""
+    return "1 message" if many == 1 else f"{many} messages"
 
 
 def record_ending(
@@ -60,17 +73,28 @@ def record_ending(
     error: str,
     progress: Progress | None = None,
     discarded: str = "",
+    said: Sequence[tuple[str, str]] = (),
 ) -> int | None:
     """Write down how an attempt ended, other than by completing. Answers in how many microseconds a retry may be taken.
 
-    `discarded` says which messages of it are not sent. Raises `ClaimLost` if another attempt took the run over.
+    `discarded` says which messages of it are not sent, `said` what its command said last. Raises `ClaimLost` if another
+    attempt took the run over.
     """
     retry_in = retry_delay(job, claim, counted=ending.counted) if ending.retry else None
-    return store.write(ended(claim, ending, retry_in=retry_in, error=error, progress=progress, discarded=discarded))
+    return store.write(
+        ended(claim, ending, retry_in=retry_in, error=error, progress=progress, discarded=discarded, said=said)
+    )
 
 
 async def ended(
-    claim: Claim, ending: Ending, *, retry_in: int | None, error: str, progress: Progress | None, discarded: str = ""
+    claim: Claim,
+    ending: Ending,
+    *,
+    retry_in: int | None,
+    error: str,
+    progress: Progress | None,
+    discarded: str = "",
+    said: Sequence[tuple[str, str]] = (),
 ) -> int | None:
     """The operation that writes down how an attempt ended, with how far it came."""
     if discarded:
@@ -81,8 +105,11 @@ async def ended(
         await report(claim, progress)
     if ending.state == states.UNKNOWN:
         await doubt_or_raise(claim, ending.cause)
-        return None
-    return await fail_or_raise(claim, ending, retry_in=retry_in, error=error)
+        retry_in = None
+    else:
+        retry_in = await fail_or_raise(claim, ending, retry_in=retry_in, error=error)
+    await keep_said(claim, said)
+    return retry_in
 
 
 async def tell_discarded(claim: Claim, what: str) -> None:

@@ -152,7 +152,7 @@ class Child:
         signals: Ears,
         *,
         inherit: Sequence[int] = (),
-        output: int | None = None,
+        outputs: tuple[int, int] | None = None,
     ) -> None:
         self._in_foreground = signals.in_foreground()
         self._signals = signals
@@ -162,27 +162,42 @@ class Child:
         if not argv[0]:
             raise CannotExecute(127, "the command has no name")
         try:
-            self.pid = self._spawn(argv, environment, inherit, output)
+            self.pid = self._spawn(argv, environment, inherit, outputs)
             signals.watch(self.pid)
         except OSError as e:
             raise _cannot_execute(argv[0], e) from e
 
     def _spawn(
-        self, argv: Sequence[str], environment: Mapping[str, str], inherit: Sequence[int], output: int | None
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        inherit: Sequence[int],
+        outputs: tuple[int, int] | None,
     ) -> int:
         for descriptor in inherit:
             os.set_inheritable(descriptor, True)
-        actions = [] if output is None else [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+        actions = [(os.POSIX_SPAWN_DUP2, given, own) for own, given in enumerate(outputs or (), start=1)]
         group = {} if self._in_foreground else {"setpgroup": 0}
-        return os.posix_spawnp(
-            argv[0],
-            list(argv),
-            environment,
-            file_actions=actions,
-            setsigmask=self._signals.before,
-            setsigdef=_SET_BY_PYTHON,
-            **group,  # type: ignore[arg-type]  # no group: the parent's
-        )
+
+        def spawn(words: list[str]) -> int:
+            return os.posix_spawnp(
+                words[0],
+                words,
+                environment,
+                file_actions=actions,
+                setsigmask=self._signals.before,
+                setsigdef=_SET_BY_PYTHON,
+                **group,  # type: ignore[arg-type]  # no group: the parent's
+            )
+
+        try:
+            return spawn(list(argv))
+        except OSError as e:
+            if e.errno != errno.ENOEXEC:
+                raise
+            return spawn(
+                ["/bin/sh", _found(argv[0], environment), *argv[1:]]
+            )  # a script without #!, as execvp(3) has it
 
     def wait(self, store: Store, wake: Callable[[], int | None]) -> Ended:
         """Watch the child until it ends.
@@ -269,5 +284,20 @@ def _patience(store: Store, due: int | None) -> float:
     return max(0.0, min((due - store.now()) / SECOND, 3600.0))
 
 
+def _found(command: str, environment: Mapping[str, str]) -> str:
+    """The file that a command's name means, for a shell, which would look for it in the working directory first."""
+    if "/" in command:
+        return command
+    from shutil import which
+
+    return which(command, path=environment.get("PATH")) or command
+
+
 def _cannot_execute(command: str, error: OSError) -> CannotExecute:
-    return CannotExecute(127 if error.errno == errno.ENOENT else 126, f"{command}: {error.strerror}")
+    # A whole command line written as one word may hold a secret.
+    named = (
+        command
+        if len(command) <= 200 and not any(sign.isspace() or sign in "=@" for sign in command)
+        else "the command"
+    )
+    return CannotExecute(127 if error.errno == errno.ENOENT else 126, f"{named}: {error.strerror}")

@@ -12,6 +12,7 @@ from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.take import look
+from duly.redaction import in_few_words
 from duly.store.borrowed import is_open
 from duly.work.answers import Completed
 from duly.work.attempt import Pulse, elapsed_since_first, ending_of, record_ending
@@ -147,12 +148,12 @@ class Claim:
 
     def fail(self, cause: str) -> None:
         """End the attempt as failed, for a reason in a few words that holds no secret. Raises `ClaimLost`."""
-        self._end(self._ending(cause, cancelled=False))  # its own word
+        self._end(self._ending(in_few_words(cause), cancelled=False))  # its own word
 
     def doubt(self, cause: str) -> None:
         """Say that a remote effect may or may not have happened: the run is unknown until that is known."""
         self.run._abandon()
-        self._store.write(doubt_or_raise(self._held, cause))
+        self._store.write(doubt_or_raise(self._held, in_few_words(cause)))
         self._over()
 
     def release(self) -> None:

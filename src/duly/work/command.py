@@ -21,19 +21,36 @@ _HIDDEN = ("DULY_LEDGER",)  # a child has no business with the ledger's address,
 def inherited(environment: Mapping[str, str], hidden: Collection[str] = ()) -> dict[str, str]:
     """What a command may see of the environment that duly was called in. `hidden` are variables that hold secrets.
 
-    What an exec or a daemon around this one was told of its own run, or by systemd, is none of the command's business.
+    What an exec or a daemon around this one was told of its own run, or by systemd, is none of the command's business; nor is
+    the locale that Python gives itself.
     """
     unwanted = {
+        *_set_by_python(environment),
         *_HIDDEN,
         "DULY_OUTCOME_FILE",
         "DULY_OUTPUT",
         "DULY_OUTBOX",
+        "DULY_WEB_TOKEN",
         "NOTIFY_SOCKET",
         "WATCHDOG_PID",
         "WATCHDOG_USEC",
         *hidden,
     }
     return {name: value for name, value in environment.items() if name not in unwanted}
+
+
+def _set_by_python(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """LC_CTYPE, where Python has set it as it started, for want of a better locale (PEP 538): cron and systemd give none, and
+    what sort, grep and wc make of bytes depends on it.
+    """
+    if environment.get("LC_CTYPE") not in ("C.UTF-8", "C.utf8", "UTF-8"):
+        return ()
+    try:
+        with open("/proc/self/environ", "rb") as f:  # as it was when the process began (proc(5))
+            given = b"\0" + f.read()
+    except OSError:
+        return ()
+    return () if b"\0LC_CTYPE=" in given else ("LC_CTYPE",)
 
 
 @record
@@ -46,6 +63,7 @@ class Briefing:
     namespace: str
     deadline: int | None
     first_name: str = ""  # of the job, where it was renamed since
+    traceparent: str = ""  # the span of the attempt, where one is recorded
 
     @property
     def date(self) -> str:
@@ -69,9 +87,14 @@ class Briefing:
             DULY_ATTEMPT_ID=uuid_text(self.claim.attempt_id),
             DULY_IDEMPOTENCY_KEY=idempotency_key(self.namespace, self.key, first_name=self.first_name),
             DULY_DEADLINE=self._local(self.deadline),
-            TRACEPARENT=self._traceparent(inherited.get("TRACEPARENT", "")),
+            TRACEPARENT=self.traceparent or self._traceparent(inherited.get("TRACEPARENT", "")),
         )
         return own
+
+    def called_by(self, inherited: Mapping[str, str]) -> str:
+        """The traceparent of whoever called us, if there is one that is valid; else empty."""
+        traceparent = inherited.get("TRACEPARENT", "")
+        return traceparent if _trace_of(traceparent) is not None else ""
 
     def argument(self, text: str) -> str:
         """An argument with its placeholders filled in; all other braces pass, and `{{label}` is a literal `{label}`.
@@ -127,6 +150,36 @@ def _trace_of(traceparent: str) -> tuple[str, str] | None:
     if lengths != [2, 32, 16, 2] or version == "ff" or not trace.strip("0") or not parent.strip("0"):
         return None
     return None if (version + trace + parent + flags).strip("0123456789abcdef") else (trace, flags)
+
+
+def literal(text: str) -> str:
+    """The text that an argument has to be so that the command gets this one: what looks like a placeholder is none."""
+    found, rest = "", text
+    while True:
+        before, brace, after = rest.partition("{")
+        found += before
+        if not brace:
+            return found
+        inside, closing, beyond = after.partition("}")
+        if closing and _names_one(inside):
+            found, rest = f"{found}{{{{{inside}}}", beyond
+        else:
+            found, rest = found + brace, after
+
+
+def not_literal(text: str) -> str | None:
+    """The text that `literal` made this one of; None where it has a placeholder that is one."""
+    found, rest = "", text
+    while True:
+        before, brace, after = rest.partition("{")
+        found += before
+        if not brace:
+            return found if literal(found) == text else None
+        inside, closing, beyond = after.partition("}")
+        if closing and inside[:1] == "{" and _names_one(inside[1:]):
+            found, rest = f"{found}{inside}}}", beyond
+        else:
+            found, rest = found + brace, after
 
 
 def _names_one(inside: str) -> bool:

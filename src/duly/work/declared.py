@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from duly.errors import Misuse, TimeInvalid
 from duly.ledger import contracts
-from duly.ledger.named import take_adhoc, take_key, take_window
+from duly.ledger.named import peek_adhoc, peek_window, take_adhoc, take_key, take_window
 from duly.ledger.register import Declaration, check_policies
 from duly.ledger.roster import scope_of
+from duly.records import record
 from duly.schedule.catch_up import parse_catch_up
-from duly.schedule.keys import check_job_name, check_label, check_scope, parse_key
+from duly.schedule.keys import check_adhoc, check_job_name, check_label, check_scope, parse_key
 from duly.times import parse_duration
 from duly.work.identity import actor
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from duly.ledger.roster import Scope
     from duly.schedule.catch_up import CatchUp
     from duly.schedule.spec import Schedule
+    from duly.work.probe import Doubt, Probe
 
 LARGEST_GROUP = 10_000
+FOREVER = "forever"
 TRANSACTIONAL_RETRIES = 3  # of a job whose failures prove that nothing happened; others retry only where they say so
 
 
@@ -41,6 +44,7 @@ def declaration_of(
     grace: str | int | None,
     timeout: str | int | None,
     lease: str | int | None,
+    retain: str | int | None,
     overlap: bool | None,
     ordered: bool | None,
     inline: bool,
@@ -58,11 +62,11 @@ def declaration_of(
     roster = None if scopes is None else tuple(scope_of(scope) for scope in scopes)
     stated: dict[str, Value] = {
         "retries": retries,
-        "retry_delay": _micros("retry_delay", retry_delay),
-        "retry_ceiling": _micros("retry_ceiling", retry_ceiling),
-        "grace": _micros("grace", grace),
-        "timeout": _micros("timeout", timeout),
-        "lease": _micros("lease", lease),
+        "retry_delay": micros("retry_delay", retry_delay),
+        "retry_ceiling": micros("retry_ceiling", retry_ceiling),
+        "grace": micros("grace", grace),
+        "timeout": micros("timeout", timeout),
+        "lease": micros("lease", lease),
         "overlap": None if overlap is None else int(overlap),
         "ordered": None if ordered is None else int(ordered),
         "owner": owner,
@@ -71,8 +75,9 @@ def declaration_of(
     policies: dict[str, Value] = {
         "catch_up": str(parse_catch_up(catch_up)),
         "contract": contract_named(effect, remembers),
-        "remembers": None if remembers == "forever" else _micros("remembers", remembers),
+        "remembers": None if remembers == FOREVER else micros("remembers", remembers),
         **{name: value for name, value in stated.items() if value is not None},  # left out: as it is stored
+        **({} if retain is None else {"retain": None if retain == FOREVER else micros("retain", retain)}),
     }
     check_policies(policies)
     if inline and effect != contracts.TRANSACTIONAL:
@@ -89,36 +94,70 @@ def declaration_of(
     return Declaration(name, "", schedule, policies, actor(), defaults, names, label), roster
 
 
+def probe_declared(
+    name: str, effect: str, probe: Probe | Callable[[Doubt], object] | None, *, may_be_async: bool
+) -> Probe | None:
+    """The probe of a job, if it is declared with one. Raises `Misuse`, naming the argument."""
+    if probe is None:
+        return None
+    from duly.work.probe import Probe
+
+    if effect == contracts.TRANSACTIONAL:
+        raise Misuse(f"probe: {name} is transactional, so what becomes of its runs is always known; leave it out")
+    declared = probe if isinstance(probe, Probe) else Probe(probe)
+    if declared.is_async and not may_be_async:
+        raise Misuse("probe: an async function would be awaited by nobody; jobs in duly.aio may have one")
+    return declared
+
+
+@record
 class Wanted:
-    """A run that a caller named: the operation that takes it, and its window where that is what was named."""
+    """A run that a caller named: the operation that takes it, the one that looks before, but for a whole key, and its window
+    where that is what was named.
+    """
 
-    __slots__ = ("declared", "take", "window")
-
-    def __init__(
-        self, declared: Declaration, window: str | None, take: Callable[[Claimer], Operation[Named | Refused | Misuse]]
-    ) -> None:
-        self.declared = declared
-        self.window = window
-        self.take = take
+    declared: Declaration
+    window: str | None
+    take: Callable[[Claimer], Operation[Named | Refused | Misuse]]
+    peek: Callable[[Claimer], Operation[Named | Refused | Misuse | None]] | None = None
 
 
 def wanted(job: str, window: str | None, scope: str, adhoc: str | None) -> Wanted:
-    """What the caller named. Raises `Misuse` for what names nothing, or two things."""
+    """What the caller named, of any job. Raises `Misuse` for what names nothing, or two things."""
     if ":" in job:
         if window is not None or adhoc is not None or scope:
             raise Misuse(f"{job!r} is a whole key; leave window, scope and adhoc out")
         key = parse_key(job)
         declared = Declaration(key.job, key.scope, by=actor())
-        return Wanted(declared, None, lambda claimer: take_key(key, declared, claimer))
+        return Wanted(
+            declared,
+            None,
+            lambda claimer: take_key(key, declared, claimer),
+        )
     check_job_name(job)
     if scope:
         check_scope(scope)
-    declared = Declaration(job, scope, by=actor())
+    return wanted_of(Declaration(job, scope, by=actor()), window, adhoc)
+
+
+def wanted_of(declared: Declaration, window: str | None, adhoc: str | None) -> Wanted:
+    """What the caller named, of a line. Raises `Misuse` for what names nothing, or two things."""
     if adhoc is not None and window is None:
-        return Wanted(declared, None, lambda claimer: take_adhoc(declared, adhoc, claimer))
+        check_adhoc(adhoc)
+        return Wanted(
+            declared,
+            None,
+            lambda claimer: take_adhoc(declared, adhoc, claimer),
+            lambda claimer: peek_adhoc(declared, adhoc, claimer),
+        )
     if window is not None and adhoc is None:
-        return Wanted(declared, window, lambda claimer: take_window(declared, window, claimer))
-    raise Misuse(f"name one run of {job}: a window as '2026-10-05', or adhoc='an-id'")
+        return Wanted(
+            declared,
+            window,
+            lambda claimer: take_window(declared, window, claimer),
+            lambda claimer: peek_window(declared, window, claimer),
+        )
+    raise Misuse(f"name one run of {declared.job}: a window as '2026-10-05', or adhoc='an-id'")
 
 
 def contract_named(effect: str, remembers: str | None) -> str:
@@ -132,7 +171,8 @@ def contract_named(effect: str, remembers: str | None) -> str:
     return effect
 
 
-def _micros(name: str, value: str | int | None) -> int | None:
+def micros(name: str, value: str | int | None) -> int | None:
+    """A duration as microseconds, from text as `15m` or a number of them. Raises `Misuse`, naming the argument."""
     if value is None or isinstance(value, int):
         return value
     if not isinstance(value, str):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from duly.outbox.destinations import Destination
     from duly.outbox.routes import Route
+    from duly.work.alerts import Alerting
     from duly.work.configuration import Layers
 
 
@@ -29,6 +30,7 @@ class Destinations:
         self._in_code: dict[str, Route | None] = {}
         self._files: Layers | None = None
         self._in_files: dict[str, Route] = {}
+        self._alerting: Alerting | None = None
 
     def declare(self, name: str, settings: dict[str, object], make: Callable[[], Destination] | None) -> None:
         """Declare one in code; without settings and `make` it is a name, and whoever delivers knows the rest.
@@ -52,6 +54,21 @@ class Destinations:
         if route is None:
             raise unknown_destination(name, [*self._in_code, *layers.destination_names()])
         self._in_files[name] = route
+
+    def alert(self, alerting: Alerting) -> None:
+        """Say in code who is told of alerts. Raises `UnknownDestination`, and `ConfigurationInvalid` for a wrong table."""
+        for name in alerting.to:
+            self.check(name)
+        self._alerting = alerting
+
+    def alerting(self) -> Alerting | None:
+        """Who is told of alerts: what code says, else the files; None where neither does. Raises `ConfigurationInvalid`."""
+        from duly.work.alerts import with_mail
+
+        if self._alerting is not None:
+            return with_mail(self._alerting, self.routes())
+        layers = self._layers()
+        return None if layers.alerts_every() is None else layers.alerts()
 
     def routes(self) -> dict[str, Route]:
         """How each is served: what code says, else what the files say. Raises `ConfigurationInvalid`."""

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
 from datetime import date
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, OutcomeUnknown, Refused, TransactionOwned, UnknownScope
-from duly.ledger import contracts
+from duly.ledger import contracts, states
 from duly.ledger.address import key_of, scopes_to_work
 from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import Left, complete_or_raise, has_completed
+from duly.ledger.contracts import Ending
 from duly.ledger.group import claim_group, complete_group, members
 from duly.ledger.inline import record_failure
-from duly.ledger.named import Named, peek_window, take_window
+from duly.ledger.meant import name_meant
+from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
@@ -29,7 +32,7 @@ from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
 from duly.ledger.windows import notice_drift
 from duly.records import replace
-from duly.schedule.keys import RunKey
+from duly.schedule.keys import RunKey, check_scope
 from duly.times import SECOND, parse_duration
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue, told
 from duly.work.attempt import (
@@ -42,12 +45,16 @@ from duly.work.attempt import (
     record_ending,
     retry_delay,
 )
+from duly.work.declared import wanted_of
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.memory import Memory
 from duly.work.output import done_after_all, found_done, found_in_place
 from duly.work.payload import payload_hash
+from duly.work.raised import OfTheJob
 from duly.work.run import Run, RunFacts
+from duly.work.telling import COMPLETED, LOST, Telling
+from duly.work.tracing import earlier_attempt
 from duly.work.waiting import Patience
 
 if TYPE_CHECKING:
@@ -55,10 +62,13 @@ if TYPE_CHECKING:
     from duly.ledger.group import Group
     from duly.ledger.remembered import Recalled
     from duly.ledger.roster import Scope
+    from duly.schedule.meant import Meant
     from duly.store.protocol import Store
+    from duly.work.declared import Wanted
     from duly.work.destinations import Destinations
     from duly.work.keeper import LeaseKeeper
     from duly.work.payload import Json
+    from duly.work.probe import Probe, Probed
 
 T = TypeVar("T")
 Tx = TypeVar("Tx")
@@ -85,8 +95,10 @@ class Job(Generic[Tx]):
         inline: bool,
         group: int,
         destinations: Destinations | None = None,
+        probe: Probe | None = None,
     ) -> None:
         self.name = declared.job
+        self.has_probe = probe is not None
         self.function = function
         self.__doc__ = function.__doc__
         self._store = store
@@ -99,57 +111,86 @@ class Job(Generic[Tx]):
         self._group = group
         self._alone: Counter[str] = Counter()  # so many runs of a scope are worked alone: their group came to nothing
         self._destinations = destinations
+        self._probe = probe
         self._memory = Memory()
 
     def __repr__(self) -> str:
         return f"<duly.Job {self.name}>"
 
     def run(
-        self, window: str | date, *, scope: str = "", payload: Json = None, wait: int | float | str | None = None
+        self,
+        window: str | date | None = None,
+        *,
+        scope: str = "",
+        adhoc: str | None = None,
+        payload: Json = None,
+        wait: int | float | str | None = None,
+        trigger: str = "call",
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
-        """Work one window, named as people write it: `2026-10-05`, `2026-10-25T02~2`; or by its date.
+        """Work one window, named as people write it: `2026-10-05`, `2026-10-25T02~2`; or by its date. Or, with `adhoc`, a run
+        outside the schedule, under an id that a retry passes back.
 
         `wait` is how long to wait for another attempt to end, in seconds or as `10m`. `payload` is JSON of which a hash is
-        kept: the same key with another payload is refused. Raises what the function raises, and `OutcomeUnknown`,
-        `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon`, `WindowInvalid`, `ScheduleChanged`, `LedgerBusy`.
+        kept: the same key with another payload is refused. `trigger` says for the record what called. Raises what the
+        function raises, and `OutcomeUnknown`, `RunFailed`, `RunSkipped`, `PayloadConflict`, `BelowHorizon`, `WindowInvalid`,
+        `ScheduleChanged`, `LedgerBusy`.
         """
         declared = for_scope(self._declared, scope, self._scopes)
+        run = wanted_of(declared, None if window is None else str(window), adhoc)
         self._enrol()
         hashed = None if payload is None else payload_hash(payload)
         patience = None if wait is None else Patience(self._store, wait_micros(wait))
         while True:
-            named = self._try(declared, str(window), hashed)
+            named = self._try(run, hashed, trigger)
             if not isinstance(named, Busy) or patience is None or not patience.pause():
                 return named
 
-    def _try(
-        self, declared: Declaration, window: str, payload: str | None
-    ) -> Completed | AlreadyCompleted | Busy | NotDue:
-        pulse = Pulse(self._store, trigger="call", payload=payload)
+    def window_meant(self, meant: Meant, *, scope: str = "") -> str:
+        """The window that a scheduler elsewhere meant, as `run` takes it. Raises `WindowInvalid` for a time that is none of
+        the job's schedule, and `ScheduleChanged`.
+        """
+        declared = for_scope(self._declared, scope, self._scopes)
+        return raise_if_refused(self._store.read(name_meant(declared, meant)))
+
+    def _try(self, run: Wanted, payload: str | None, trigger: str) -> Completed | AlreadyCompleted | Busy | NotDue:
+        pulse = Pulse(self._store, trigger=trigger, payload=payload)
         try:
-            recalled = self._memory.recall(declared, window)
-            seen, recalled = self._look(recalled, declared, window, pulse.claimer)
+            recalled = self._memory.recall(run.declared, run.window)
+            seen, recalled = self._look(recalled, run, pulse.claimer)
             if seen is not None:
-                return self._answered(seen)
+                return self._answered(seen, run, payload, trigger)
             with self._claiming() as claiming:
-                named = self._take(claiming, recalled, declared, window, pulse.claimer)
+                named = self._take(claiming, recalled, run, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
-                    again = partial(take_window, declared, window)
-                    return self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
-            return self._answered(named)  # after the commit of what was found on the way
+                    return self._work(claiming, named.known.job, named.key, named.answer, named.row, run.take)
+            return self._answered(named, run, payload, trigger)  # after the commit of what was found on the way
         finally:
             pulse.stop()
 
-    def _answered(self, named: Named) -> AlreadyCompleted | Busy | NotDue:
-        """The answer of a run that was not claimed: one whose outcome was unknown is done where its file stands."""
-        if isinstance(named.answer, OutcomeUnknown) and (done := done_after_all(self._store, named)) is not None:
-            return done
+    def _answered(
+        self, named: Named, run: Wanted, payload: str | None, trigger: str
+    ) -> Completed | AlreadyCompleted | Busy | NotDue:
+        """The answer of a run that was not claimed: one whose outcome was unknown is done where its file stands, or is tried
+        again where its probe has said what happened.
+        """
+        if isinstance(named.answer, OutcomeUnknown):
+            if (done := done_after_all(self._store, named)) is not None:
+                return done
+            if self._is_known_now(named.row):
+                return self._try(run, payload, trigger)
         return answered(named)
 
-    def _look(
-        self, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
-    ) -> tuple[Named | None, Recalled | None]:
+    def _is_known_now(self, row: Row | None) -> bool:
+        """Whether the probe has said, and is believed, what became of a run whose outcome was unknown."""
+        if self._probe is None or row is None:
+            return False
+        from duly.work.probe import ask_about
+
+        probed = ask_about(self._store, row.id, self._probe)
+        return probed is not None and probed.state != states.UNKNOWN
+
+    def _look(self, recalled: Recalled | None, run: Wanted, claimer: Claimer) -> tuple[Named | None, Recalled | None]:
         """What a plain look can say of the window, and whether it may be claimed from memory."""
         if recalled is not None:
             if self._store.claim_looks and not self._inline:
@@ -157,22 +198,21 @@ class Job(Generic[Tx]):
             seen = self._store.glance(peek_remembered(recalled, claimer))
             if seen is not None:
                 return (None, recalled) if isinstance(seen, Untouched) else (seen, None)
-        named = raise_if_refused(self._store.glance(peek_window(declared, window, claimer)))
+        assert run.peek is not None  # a job names no whole key
+        named = raise_if_refused(self._store.glance(run.peek(claimer)))
         if named is not None:
-            self._memory.keep(named.known, declared)
+            self._memory.keep(named.known, run.declared)
         return named, None
 
-    def _take(
-        self, claiming: Claiming, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
-    ) -> Named:
+    def _take(self, claiming: Claiming, recalled: Recalled | None, run: Wanted, claimer: Claimer) -> Named:
         named = None
         if recalled is not None:
             named = claiming.claim_at_once(claim_remembered(recalled, claimer))
             if named is None:
-                named, _ = self._look(None, declared, window, claimer)
+                named, _ = self._look(None, run, claimer)
         if named is None:
-            named = raise_if_refused(claiming.ask(take_window(declared, window, claimer)))
-            self._memory.keep(named.known, declared)
+            named = raise_if_refused(claiming.ask(run.take(claimer)))
+            self._memory.keep(named.known, run.declared)
         return named
 
     def catch_up(self, *, scope: str | None = None) -> list[Completed]:
@@ -190,6 +230,7 @@ class Job(Generic[Tx]):
             raise ExceptionGroup(f"{self.name}: not all that is owed is complete", [e]) from None
         for each in self._scopes_to_work(scope):
             try:
+                self.ask_probe(scope=each)
                 self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
             except Exception as e:
                 failures.append(e)
@@ -198,6 +239,17 @@ class Job(Generic[Tx]):
         if failures:
             raise ExceptionGroup(f"{self.name}: not all that is owed is complete", failures)
         return done
+
+    def ask_probe(self, *, scope: str | None = None, is_over: Callable[[], bool] = lambda: False) -> list[Probed]:
+        """Ask the job's probe about its runs whose outcome is unknown, of one scope or of all, as far as they may be asked
+        about now: what `catch_up` and a daemon do. Which were, and what has come of it; nothing without a probe. `is_over`:
+        whether no other one is to be begun.
+        """
+        if self._probe is None:
+            return []
+        from duly.work.probe import ask_about_all
+
+        return ask_about_all(self._store, self.name, scope, self._probe, is_over=is_over)
 
     def _catch_up(
         self,
@@ -282,8 +334,9 @@ class Job(Generic[Tx]):
                 return group
             worked: list[Run[Tx]] = []
             ends: list[tuple[Held, Left]] = []
+            tellings: list[Telling] = []
             try:
-                self._work_group(claiming, group, worked, ends)
+                self._work_group(claiming, group, worked, ends, tellings)
                 worked[-1]._complete(complete_group(group.first, ends))
                 is_done = True
             except BaseException as e:
@@ -291,20 +344,29 @@ class Job(Generic[Tx]):
                     raise
                 worked[-1]._abandon()
                 if not isinstance(e, Exception):
-                    self._record_interrupted(worked[-1], declared, group, e)
+                    tellings.pop().ended(self._record_interrupted(worked[-1], declared, group, e), e)
+                    drop_all(tellings)
                     raise
                 is_done = self._store.read(has_completed(group.first.claim))  # it came after the commit
         if is_done:
             more = group.has_more_than(len(worked))
+            for telling, (_, left) in zip(tellings, ends, strict=True):
+                telling.completed(left)
             return [completed_by(run, more=more) for run in worked]
+        drop_all(tellings)
         self._alone[declared.scope] = len(worked)
         return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     def _work_group(
-        self, claiming: Claiming, group: Group, worked: list[Run[Tx]], ends: list[tuple[Held, Left]]
+        self,
+        claiming: Claiming,
+        group: Group,
+        worked: list[Run[Tx]],
+        ends: list[tuple[Held, Left]],
+        tellings: list[Telling],
     ) -> None:
-        """Call the function for one run after the other, as long as their transaction may last; `worked` is told of
-        each that is begun, `ends` of what each that has returned leaves."""
+        """Call the function for one run after the other, as long as their transaction may last; `worked` and `tellings`
+        are told of each that is begun, `ends` of what each that has returned leaves."""
         pid, began = os.getpid(), monotonic()
         job, within = group.first.known.job, claiming.transaction
         for key, claim, row in members(group, new_attempt_id, passing(self._store)):
@@ -314,18 +376,21 @@ class Job(Generic[Tx]):
                     claiming.ask(notice_drift(group.first.known, row, claim.owner))
             run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
             worked.append(run)
+            tellings.append(Telling(key, claim, row))
             refuse_unfinished(self.function(run))
             ends.append((claim, run._left()))
+            tellings[-1].leave()
             if os.getpid() != pid:
                 raise TransactionOwned("this run belongs to the process that forked this one, which completes it")
             if monotonic() - began > GROUP_SECONDS:
                 break
 
-    def _record_interrupted(self, run: Run[Tx], declared: Declaration, group: Group, error: BaseException) -> None:
+    def _record_interrupted(self, run: Run[Tx], declared: Declaration, group: Group, error: BaseException) -> Ending:
         """Write down how a run of a group ended that wanted to end the process."""
         claim, job = run._claim, group.first.known.job
-        self._record(run, job, claim, run._row.payload, error, partial(claim_again, declared, claim.run))
+        ending = self._record(run, job, claim, run._row.payload, error, partial(claim_again, declared, claim.run))
         error.add_note(f"duly: in {run.key}, attempt {run.attempt}")
+        return ending
 
     def _attempted(self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]) -> Attempted:
         outcome: Completed | Exception
@@ -448,23 +513,29 @@ class Job(Generic[Tx]):
         pid = os.getpid()
         within = claiming.transaction
         run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
+        telling = Telling(key, claim, row)
         if not self._inline:
             self._keeper.keep(claim, run._supersede, run._cancel, run._progress_now)
         try:
+            if telling.looks_back:
+                with suppress(DulyError):  # a link is not worth an attempt
+                    telling.follows(self._store.read(earlier_attempt(claim)))
             if self._inline or claim.number == 1 or (left := self._found_in_place(claim)) is None:
-                refuse_unfinished(self.function(run))
+                with OfTheJob(run):
+                    refuse_unfinished(self.function(run))
                 left = run._left()
             run._complete(complete_or_raise(claim, left), left)
-            return Completed(run.key, run.attempt)
         except BaseException as e:
             if os.getpid() != pid:  # a forked child leaves by here: the attempt is its parent's
                 raise
             run._abandon()
-            self._record(run, job, claim, row.payload, e, again)
+            telling.ended(self._record(run, job, claim, row.payload, e, again), e)
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
             raise
         finally:
             self._keeper.drop(claim)
+        telling.completed(left)
+        return Completed(run.key, run.attempt)
 
     def _found_in_place(self, claim: Held) -> Left | None:
         """What an earlier attempt left that was killed before it could complete: its file, which stands in its place."""
@@ -479,27 +550,29 @@ class Job(Generic[Tx]):
         payload: str | None,
         error: BaseException,
         again: Callable[[Claimer], Operation[Any]],
-    ) -> None:
-        """Write down how the attempt ended. A claim that was lost is recorded already, by whoever took it over."""
+    ) -> Ending:
+        """Write down how the attempt ended; that is answered. A claim that was lost is recorded by whoever took it over."""
         if isinstance(error, ClaimLost):
-            return
+            return LOST
         try:
             elapsed = elapsed_since_first(self._store, claim)
             ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
             if not self._inline:
                 record_ending(self._store, job, claim, ending, error=error_place(error), progress=run._progress_now())
-                return
+                return ending
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
             claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)
             failure = record_failure(
                 again(claimer), ending, began_at=claim.started_at, retry_in=retry_in, error=error_place(error)
             )
             self._store.write(failure)
+            return ending
         except DulyError as e:
             if isinstance(e, ClaimLost) and self._store.read(has_completed(claim)):
                 error.add_note("duly: it came after the commit: the run is complete")
-                return
+                return COMPLETED
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
+            return not_recorded(error)
 
     def _scopes_to_work(self, scope: str | None) -> list[str]:
         if scope is not None:
@@ -545,8 +618,23 @@ def completed_by(run: RunFacts, *, more: bool) -> Attempted:
     return Attempted(run._claim.run, run.key, run.attempt, Completed(run.key, run.attempt), more)
 
 
+def not_recorded(error: BaseException) -> Ending:
+    """What is said of an attempt whose end could not be written down: its run stays what it was, until it is judged gone."""
+    return Ending(states.RUNNING, f"{type(error).__qualname__}, which could not be recorded")
+
+
+def drop_all(tellings: list[Telling]) -> None:
+    """Of a group that came to nothing: its runs are worked alone."""
+    for telling in tellings:
+        telling.dropped("its group came to nothing")
+
+
 def for_scope(declared: Declaration, scope: str, roster: tuple[str, ...] | None) -> Declaration:
-    """The declaration for one scope. Raises `UnknownScope` for one that the job's own roster does not have."""
+    """The declaration for one scope. Raises `UnknownScope` for one that the job's own roster does not have, and `NameInvalid`
+    for what cannot be one.
+    """
+    if scope != "":
+        check_scope(scope)
     if roster is not None and scope not in roster:
         raise UnknownScope(f"scope: {declared.job} has the scopes {', '.join(map(repr, roster))}, not {scope!r}")
     return declared if declared.scope == scope else replace(declared, scope=scope)

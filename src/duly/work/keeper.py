@@ -25,10 +25,49 @@ RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before others are l
 REPORT_SECONDS = 2.0  # how often an attempt's progress is looked at
 REPORT_BUSY_SECONDS = 0.1  # and how long it waits for its turn: the next look tells as well
 
-# A process must not fork while a keeper is inside the database's library: its child would inherit locks that nobody frees.
-_in_database = threading.Lock()
+
+class _Inside:
+    """Those keepers that are inside a database's library. A process must not fork meanwhile: its child would inherit locks that
+    nobody frees. They do not wait for each other: that one ledger does not answer is no reason to lose the leases of another.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self.many = 0
+        self.is_forking = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            while self.is_forking:
+                self._changed.wait()
+            self.many += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self.many -= 1
+            self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        """Wait until nobody is inside, and let nobody in."""
+        self._changed.acquire()
+        while self.is_forking:  # another thread's turn
+            self._changed.wait()
+        self.is_forking = True
+        while self.many:
+            self._changed.wait()
+
+    def after_fork(self) -> None:
+        """Let them in again, in the parent; in the child there is nobody."""
+        self.is_forking = False
+        self._changed.notify_all()
+        self._changed.release()
+
+
+_in_database = _Inside()
 os.register_at_fork(
-    before=_in_database.acquire, after_in_parent=_in_database.release, after_in_child=_in_database.release
+    before=_in_database.before_fork,
+    after_in_parent=_in_database.after_fork,
+    after_in_child=_in_database.after_fork,
 )
 
 

@@ -23,9 +23,9 @@ from duly.store.sqlite import SqliteStore, ledger_path
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse, raise_if_refused
 from duly.work.claim import Claim
-from duly.work.declared import declaration_of, wanted
+from duly.work.declared import declaration_of, micros, probe_declared, wanted
 from duly.work.destinations import Destinations
-from duly.work.identity import new_attempt_id, owner
+from duly.work.identity import actor, new_attempt_id, owner
 from duly.work.job import Job, wait_micros
 from duly.work.keeper import LeaseKeeper
 from duly.work.memory import Memory
@@ -36,6 +36,7 @@ from duly.work.waiting import Patience
 if TYPE_CHECKING:
     import psycopg
 
+    from duly.ledger.alerts import Alert
     from duly.ledger.named import Named
     from duly.ledger.roster import Scope
     from duly.outbox.destinations import Destination
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from duly.store.protocol import Store
     from duly.work.declared import Wanted
     from duly.work.payload import Json
+    from duly.work.probe import Doubt, Probe
     from duly.work.run import Run
 
 Tx = TypeVar("Tx")
@@ -77,6 +79,7 @@ class Ledger(Generic[Tx]):
         grace: str | int | None = None,
         timeout: str | int | None = None,
         lease: str | int | None = None,
+        retain: str | int | None = None,
         overlap: bool | None = None,
         ordered: bool | None = None,
         inline: bool = False,
@@ -84,21 +87,26 @@ class Ledger(Generic[Tx]):
         owner: str | None = None,
         scopes: Sequence[str | Scope] | None = None,
         version: str | None = None,
+        probe: Probe | Callable[[Doubt], object] | None = None,
     ) -> Callable[[Callable[[Run[Tx]], object]], Job[Tx]]:
         """Declare a job whose work is the decorated function.
 
         `catch_up` is named by whoever writes the job: `duly.EACH` or `duly.LATEST`. `effect` is its contract:
         `transactional` (it writes through `run.tx`), `idempotent` (with `remembers`, how long the destination
-        deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. What is left out keeps the
+        deduplicates, or `forever`) or `external`. Durations are text as `15m`, or microseconds. `retain` is how long what is
+        settled is kept, or `forever`; nothing goes before somebody prunes (`duly db prune`). What is left out keeps the
         value that the ledger has. `scopes` closes the roster: names, or a `duly.Scope` with a beginning and an end; all of
         them are on it from the first `run` or `catch_up` on, whether they run or not. A `timeout` ends no function from
         outside: it is told as `run.deadline`. `inline` puts claim, effect and completion into one transaction: one flushed
         commit instead of two, for short transactional work that may hold the ledger while it lasts. With `group`, so many
         runs of a line that are owed share that one commit, where they are worked by `catch_up` or a daemon and take 50
-        milliseconds together at most (docs/daemon.md). Another schedule than
-        the ledger has in force is refused as `ScheduleChanged`, unless it comes with a `version`, a label as `2026-11-a`
-        that the ledger has not seen: then it is put in force, for the windows after those that have begun. A label that was
-        replaced is refused. Nothing is written before the first `run` or `catch_up`. Raises `Misuse`, naming the argument.
+        milliseconds together at most (docs/daemon.md). `probe` knows whether a run happened whose outcome is unknown: a
+        function, or a `duly.Probe` (docs/unknown.md).
+
+        Another schedule than the ledger has in force is refused as `ScheduleChanged`, unless it comes with a `version`, a
+        label as `2026-11-a` that the ledger has not seen: then it is put in force, for the windows after those that have
+        begun. A label that was replaced is refused. Nothing is written before the first `run` or `catch_up`. Raises `Misuse`,
+        naming the argument.
         """
         declared, closed = declaration_of(
             name,
@@ -112,6 +120,7 @@ class Ledger(Generic[Tx]):
             grace=grace,
             timeout=timeout,
             lease=lease,
+            retain=retain,
             overlap=overlap,
             ordered=ordered,
             inline=inline,
@@ -120,6 +129,7 @@ class Ledger(Generic[Tx]):
             scopes=scopes,
             version=version,
         )
+        asked = probe_declared(name, effect, probe, may_be_async=False)
 
         def register(function: Callable[[Run[Tx]], object]) -> Job[Tx]:
             if iscoroutinefunction(function) or isgeneratorfunction(function) or isasyncgenfunction(function):
@@ -135,6 +145,7 @@ class Ledger(Generic[Tx]):
                 inline=inline,
                 group=group,
                 destinations=self._destinations,
+                probe=asked,
             )
             self._jobs[name] = job
             return job
@@ -260,6 +271,38 @@ class Ledger(Generic[Tx]):
 
         relay_of(self._store, self._destinations.routes()).deliver()
         return not self._store.read(backlog())
+
+    def alerts(self, to: str | Sequence[str], *, kinds: Sequence[str] | None = None, every: str | int = "1m") -> None:
+        """Declare which destinations are told that something is late, failed, unknown or stuck, and that it is well again.
+
+        As `[alerts]` in duly.toml (docs/alerts.md). `kinds`: of what, all if not given. `every`: how often a daemon looks.
+        Raises `Misuse`, and `UnknownDestination` for one that nobody declared.
+        """
+        from duly.work.alerts import alerting_of
+
+        self._destinations.alert(alerting_of(to, kinds, every))
+
+    def look(self) -> list[Alert]:
+        """Look now for what somebody is to be told of, and put that into the outbox: `deliver`, or a daemon, delivers it.
+
+        Answers the alerts that are open. A daemon looks by itself, and so does `duly exec`, where alerts are declared.
+        """
+        from duly.ledger.alerts import open_alerts
+        from duly.work.alerts import Alerting, look
+
+        look(self._store, self._destinations.alerting() or Alerting(), every=0)
+        return self._store.read(open_alerts())
+
+    def prune(self, job: str | None = None, *, older_than: str | int | None = None) -> int:
+        """Forget the runs that were settled for longer than their job says (`retain`), or than `older_than`; how many.
+
+        Of one job, or of every one that says so. In short batches with a pause after each, so that whoever claims meanwhile is
+        not held up; docs/operations.md says what is kept all the same. Raises `NotAllowed` for jobs that cannot be pruned so
+        far, after the others were, `Misuse` for a job that is named and kept for ever, `UnknownJob`, `LedgerBusy`.
+        """
+        from duly.work.prune import prune
+
+        return prune(self._store, job, micros("older_than", older_than), by=actor())
 
     @property
     def destinations(self) -> Destinations:

@@ -19,6 +19,7 @@ import os
 from duly.errors import CommitUnknown, Misuse, NotAllowed, OutcomeUnknown, OutputRefused
 from duly.ledger import states
 from duly.ledger.complete import Left, complete_or_raise, has_completed
+from duly.ledger.named import quoted
 from duly.ledger.output import (
     Intent,
     attempts_at,
@@ -119,7 +120,7 @@ class Place:
             _take_back(self.final, _temporary(self.final, attempt_id))
         folder = os.path.dirname(self.final)
         if not os.path.isdir(folder):
-            raise OutputRefused(f"there is no folder {folder} for the output")
+            raise OutputRefused(f"there is no folder {folder} for the output", next_step=f"mkdir -p {quoted(folder)}")
         if os.path.lexists(self.final):
             if not self.may_replace:
                 raise self._is_there()

@@ -6,6 +6,7 @@ the contract's word (`ledger.contracts`); here it is written down, and told as a
 
 from __future__ import annotations
 
+from sys import modules
 from time import monotonic
 
 from duly.codes import CANNOT_CREATE, CONFIGURATION, TAKEN_OVER, TIMED_OUT, UNKNOWN
@@ -21,7 +22,7 @@ from duly.errors import (
     Refused,
 )
 from duly.ledger import contracts, states
-from duly.ledger.complete import Left, complete_or_raise, has_completed, has_ended, release_or_raise
+from duly.ledger.complete import Left, complete_or_raise, has_completed, has_ended, keep_said, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
@@ -34,6 +35,7 @@ from duly.work.attempt import (
     AT_MOST_IN_VAIN,
     Pulse,
     elapsed_since_first,
+    messages_in_words,
     raise_if_refused,
     record_ending,
     terms_of,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from duly.ledger.records import Claimer, Job, Pause, Run, RunId
     from duly.ledger.register import Declaration
     from duly.ledger.send import Letter
+    from duly.redaction import Redaction
     from duly.schedule.keys import RunKey
     from duly.store.protocol import Store
     from duly.work.child import Ears
@@ -67,7 +70,9 @@ RENEW_SECONDS = 1.0  # how long a renewal waits for its turn before the child is
 
 @record
 class Order:
-    """What to run and how. `settle_seconds`: how long to try to write down how a child ended."""
+    """What to run and how. `settle_seconds`: how long to try to write down how a child ended. `keep_output`: how many bytes are
+    kept of each of its streams, without what `redaction` finds.
+    """
 
     argv: list[str]
     environment: Mapping[str, str]
@@ -77,6 +82,8 @@ class Order:
     only_one: bool = False
     chronic: bool = False
     output: Output | None = None
+    keep_output: int = 0
+    redaction: Redaction | None = None
 
 
 @record
@@ -84,7 +91,7 @@ class Report:
     """How one attempt ended: exec's code for it, the run's state after it, and why, in a few words."""
 
     key: RunKey
-    number: int
+    claim: Claim
     code: int
     state: str
     cause: str
@@ -92,10 +99,16 @@ class Report:
     retry_in: int | None = None
     sent: int = 0  # messages that were committed with its completion
 
+    @property
+    def number(self) -> int:
+        return self.claim.number
+
 
 @record
 class Work:
-    """A run that was claimed, with all that its attempt needs. `next_due`: of its line."""
+    """A run that was claimed, with all that its attempt needs. `next_due`: of its line; `said`: what is kept of its command's
+    output.
+    """
 
     job: Job
     key: RunKey
@@ -103,6 +116,7 @@ class Work:
     row: Run
     pulse: Pulse
     next_due: int | None
+    said: Sequence[tuple[str, str]] = ()
 
 
 class Poke:
@@ -327,11 +341,42 @@ class Poke:
         deadline = _deadline(work.job, work.claim, work.next_due)
         briefing = Briefing(work.key, work.claim, work.row, self._store.namespace, deadline, work.job.first_name)
         try:
+            if "opentelemetry.trace" in modules:  # somebody traces
+                return self._attempt_traced(work, briefing)
+            return self._attempt_or_lose(work, briefing)
+        finally:
+            work.pulse.stop()
+
+    def _attempt_traced(self, work: Work, briefing: Briefing) -> Report:
+        """The same, within a span that is the command's parent."""
+        from contextlib import suppress
+
+        from duly.work.told import account_of
+        from duly.work.tracing import AttemptSpan, earlier_attempt
+
+        span = AttemptSpan(
+            work.key,
+            work.claim,
+            work.row,
+            called_by=briefing.called_by(self._order.environment),
+            executable=self._order.argv[0].rpartition("/")[2],
+        )
+        try:
+            if work.claim.number > 1:
+                with suppress(DulyError):  # a link is not worth an attempt
+                    span.link_to(self._store.read(earlier_attempt(work.claim)))
+            report = self._attempt_or_lose(work, replace(briefing, traceparent=span.traceparent))
+        except BaseException:
+            span.drop("it came to no end")
+            raise
+        span.end(account_of(report))
+        return report
+
+    def _attempt_or_lose(self, work: Work, briefing: Briefing) -> Report:
+        try:
             return self._attempt_with(work, briefing)
         except ClaimLost:
             return self._report(work, TAKEN_OVER, states.RUNNING, "another attempt took the run over")
-        finally:
-            work.pulse.stop()
 
     def _attempt_with(self, work: Work, briefing: Briefing) -> Report:
         place = None
@@ -363,7 +408,8 @@ class Poke:
         report = None
         child = None
         try:
-            child, lost = self._run(work, argv, environment)
+            child, lost, said = self._run(work, argv, environment)
+            work = replace(work, said=said) if said else work
             report = self._judge(work, child, lost=lost, place=place, mail=mail)
         except CannotExecute as e:
             self._release(work, f"cannot execute: {e}")
@@ -376,22 +422,46 @@ class Poke:
                 place.discard()
         return report
 
-    def _run(self, work: Work, argv: list[str], environment: dict[str, str]) -> tuple[Ended, bool]:
-        """Run the child to its end with the lease kept. Answers how it ended, and whether the run was taken over."""
+    def _run(
+        self, work: Work, argv: list[str], environment: dict[str, str]
+    ) -> tuple[Ended, bool, Sequence[tuple[str, str]]]:
+        """Run the child to its end with the lease kept. Answers how it ended, whether the run was taken over, and what is kept
+        of its output.
+        """
         heart = _Heart(self._store, work)
         if not self._order.chronic:
-            child = Child(argv, environment, self._signals, inherit=work.pulse.descriptors)
-            ended = child.wait(self._store, lambda: heart.beat(child))
-        else:
-            from duly.work.chronic import quietly
+            return self._watched(work, argv, environment, heart, None)
+        from duly.work.chronic import quietly
 
-            with quietly() as quiet:
-                inherit = work.pulse.descriptors
-                child = Child(argv, environment, self._signals, inherit=inherit, output=quiet.descriptor)
-                ended = child.wait(self._store, lambda: heart.beat(child))
-                if ended.code or ended.signal or ended.why:
-                    quiet.show()
-        return ended, heart.lost
+        with quietly() as quiet:
+            sinks = (quiet.descriptor, quiet.descriptor)
+            ended, lost, said = self._watched(work, argv, environment, heart, sinks)
+            if ended.code or ended.signal or ended.why:
+                quiet.show()
+        return ended, lost, said
+
+    def _watched(
+        self,
+        work: Work,
+        argv: list[str],
+        environment: dict[str, str],
+        heart: _Heart,
+        outputs: tuple[int, int] | None,
+    ) -> tuple[Ended, bool, Sequence[tuple[str, str]]]:
+        """Run the child with its output where ours goes, or to `outputs`."""
+        inherit = work.pulse.descriptors
+        if not self._order.keep_output:
+            child = Child(argv, environment, self._signals, inherit=inherit, outputs=outputs)
+            return child.wait(self._store, lambda: heart.beat(child)), heart.lost, ()
+        from duly.redaction import Redaction
+        from duly.work.kept import keeping
+
+        redaction = (self._order.redaction or Redaction()).beside(argv)
+        with keeping(self._order.keep_output, redaction, outputs or (1, 2)) as kept:
+            child = Child(argv, environment, self._signals, inherit=inherit, outputs=kept.descriptors)
+            kept.begin()
+            ended = child.wait(self._store, lambda: heart.beat(child))
+            return ended, heart.lost, kept.said()
 
     # -- what its end means --------------------------------------------------------------------------------------------
 
@@ -402,6 +472,7 @@ class Poke:
         except ClaimLost:
             completed = self._store.read(has_completed(work.claim))
             self._discard(work, mail, "completed without them" if completed else "another attempt took the run over")
+            self._keep_said(work)
             if not completed:
                 raise
         code = 128 + ended.signal if ended.signal else ended.code
@@ -442,6 +513,7 @@ class Poke:
         if terms.contract == contracts.TRANSACTIONAL:
             if self._store.read(has_completed(work.claim)):
                 self._discard(work, mail, "completed without them")
+                self._keep_said(work)
                 return self._completed_itself(work, mail, 0, "completed by the command")
             return self._end(work, contracts.after_exit_0(terms), CONFIGURATION, mail=mail)
         letters: Sequence[tuple[Letter, str]] = ()
@@ -473,11 +545,11 @@ class Poke:
         letters: Sequence[tuple[Letter, str]] = (),
         place: Place | None = None,
     ) -> Report:
-        left = Left(output, letters=letters)
+        left = Left(output, letters=letters, said=work.said)
         try:
             self._settle(lambda: self._completed(work, left, place))
         except (Conflict, LedgerUnavailable) as e:
-            unsent = f", and its {len(letters)} messages are not sent" if letters else ""
+            unsent = f", and {messages_in_words(len(letters))} of it not sent" if letters else ""
             return self._report(
                 work, UNKNOWN, states.UNKNOWN, f"it ended well, but that could not be written down{unsent}: {e}"
             )
@@ -496,8 +568,13 @@ class Poke:
         if many := mail.count():
             from duly.work.attempt import tell_discarded
 
-            what = f"{many} messages of attempt {work.claim.number}: {why}"
+            what = f"{messages_in_words(many)} of attempt {work.claim.number}: {why}"
             self._settle(lambda: self._store.write(tell_discarded(work.claim, what)))
+
+    def _keep_said(self, work: Work) -> None:
+        """Keep what the command said of an attempt whose end is on record without it."""
+        if work.said:
+            self._settle(lambda: self._store.write(keep_said(work.claim, work.said)))
 
     def _end(self, work: Work, ending: Ending, code: int, *, error: str = "", mail: Mail) -> Report:
         """Write down an end other than completion. An unknown outcome has a code of its own."""
@@ -505,10 +582,12 @@ class Poke:
         code = UNKNOWN if ending.state == states.UNKNOWN else code
         retry_in = None
         many = mail.count()
-        discarded = f"{many} messages of attempt {work.claim.number}: {ending.cause}" if many else ""
+        discarded = f"{messages_in_words(many)} of attempt {work.claim.number}: {ending.cause}" if many else ""
         try:
             retry_in = self._settle(
-                lambda: record_ending(self._store, work.job, work.claim, ending, error=error, discarded=discarded)
+                lambda: record_ending(
+                    self._store, work.job, work.claim, ending, error=error, discarded=discarded, said=work.said
+                )
             )
         except ClaimLost:
             if not self._has_ended(work, ending.outcome, error):
@@ -549,7 +628,7 @@ class Poke:
 
     def _report(self, work: Work, code: int, state: str, cause: str, retry_in: int | None = None) -> Report:
         took = self._store.now() - work.claim.started_at
-        return Report(work.key, work.claim.number, code, state, cause, took, retry_in)
+        return Report(work.key, work.claim, code, state, cause, took, retry_in)
 
 
 def _deadline(job: Job, claim: Claim, next_due: int | None) -> int | None:

@@ -51,35 +51,15 @@ class Window(NamedTuple):
     end: datetime.datetime
 
 
-class RunFacts:
-    """What an attempt knows of its run, whichever way it is called. Most functions ask for little of it."""
+class Facts:
+    """What is known of a run and its newest attempt. Most functions ask for little of it."""
 
-    def __init__(
-        self,
-        namespace: str,
-        key: RunKey,
-        claim: Claim,
-        row: Row,
-        timeout: int | None,
-        first_name: str,
-        destinations: Destinations | None,
-    ) -> None:
+    def __init__(self, namespace: str, key: RunKey, claim: Claim, row: Row, first_name: str) -> None:
         self._namespace = namespace
         self._first_name = first_name
         self._key = key
         self._claim = claim
         self._row = row
-        self._timeout = timeout
-        self._superseded = False
-        self._cancelled = False
-        self._progress: Progress | None = None
-        self._output: str | None = None
-        self._result: Json = None
-        self._destinations = destinations
-        self._letters: Letters | None = None
-        self._place: Place | None = None
-        self._goes_inline = False
-        self._completed = False
         self.attempt: int = claim.number
 
     @cached_property
@@ -123,20 +103,47 @@ class RunFacts:
         return idempotency_key(self._namespace, self._key, first_name=self._first_name)
 
     @property
-    def deadline(self) -> datetime.datetime | None:
-        """When the job's time-out is over, in UTC; None without one."""
-        return None if self._timeout is None else as_datetime(self._claim.started_at + self._timeout)
-
-    def __repr__(self) -> str:
-        return f"<duly.Run {self.key} attempt {self.attempt}>"
-
-    @property
     def window(self) -> Window:
         """The half-open window [start, end) that this run answers for. Raises `ValueError` for an ad-hoc run: it has none."""
         start, end = self._row.window_start, self._row.window_end
         if start is None or end is None:
             raise ValueError(f"{self.key} has no window")
         return Window(as_datetime(start), as_datetime(end))
+
+
+class RunFacts(Facts):
+    """What an attempt knows of its run, whichever way it is called, and what it may say."""
+
+    def __init__(
+        self,
+        namespace: str,
+        key: RunKey,
+        claim: Claim,
+        row: Row,
+        timeout: int | None,
+        first_name: str,
+        destinations: Destinations | None,
+    ) -> None:
+        super().__init__(namespace, key, claim, row, first_name)
+        self._timeout = timeout
+        self._superseded = False
+        self._cancelled = False
+        self._progress: Progress | None = None
+        self._output: str | None = None
+        self._result: Json = None
+        self._destinations = destinations
+        self._letters: Letters | None = None
+        self._place: Place | None = None
+        self._goes_inline = False
+        self._completed = False
+
+    @property
+    def deadline(self) -> datetime.datetime | None:
+        """When the job's time-out is over, in UTC; None without one."""
+        return None if self._timeout is None else as_datetime(self._claim.started_at + self._timeout)
+
+    def __repr__(self) -> str:
+        return f"<duly.Run {self.key} attempt {self.attempt}>"
 
     @property
     def superseded(self) -> bool:

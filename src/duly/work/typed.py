@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from duly.errors import Misuse
 from duly.store import BUSY_SECONDS
 from duly.store.place import url_of
+from duly.store.sqlite import ledger_path
 from duly.store.typed import TypedStore, at_url, in_file
 from duly.work.ledger import Ledger
 
@@ -121,6 +122,20 @@ def django(alias: str = "default", *, busy_seconds: float = BUSY_SECONDS) -> Led
 
 def _ledger_of_alias(alias: str, busy_seconds: float) -> Kept:
     """The ledger where the alias's connections go."""
+    place, vendor = _place_of_alias(alias)
+    if vendor == "postgresql":
+        return at_url(place, busy_seconds=busy_seconds)
+    return in_file(place, busy_seconds=busy_seconds)
+
+
+def url_of_alias(alias: str) -> str:
+    """Where the ledger in a database of Django's settings is: a URL with its password, or a file. Raises `Misuse`."""
+    place, vendor = _place_of_alias(alias)
+    return place if vendor == "postgresql" else ledger_path(place)
+
+
+def _place_of_alias(alias: str) -> tuple[str, str]:
+    """A URL or a file, empty in memory, and which of the two."""
     from django.db import connections
 
     connection: Any = connections[alias]
@@ -128,11 +143,10 @@ def _ledger_of_alias(alias: str, busy_seconds: float) -> Kept:
         raise Misuse(f"alias: a ledger lies in PostgreSQL or SQLite, not in {connection.vendor}")
     connection.ensure_connection()
     if connection.vendor == "postgresql":
-        url = url_of(connection.connection, connection.get_connection_params())
-        return at_url(url, busy_seconds=busy_seconds)
+        return url_of(connection.connection, connection.get_connection_params()), connection.vendor
     with connection.cursor() as cursor:
         cursor.execute("pragma database_list")
-        return in_file(_main_file(cursor.fetchall()), busy_seconds=busy_seconds)
+        return _main_file(cursor.fetchall()), connection.vendor
 
 
 def _main_file(databases: Any) -> str:

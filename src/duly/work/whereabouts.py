@@ -26,7 +26,7 @@ def files_of(start: str, environ: Mapping[str, str], *, system: str = SYSTEM) ->
     if (near := _nearest(start)) is not None:
         _refuse_strangers(near)
         found.append(near)
-    found += [path for path in (_users(environ), system) if path and path != near and os.path.isfile(path)]
+    found += [path for path in (users_file(environ), system) if path and path != near and os.path.isfile(path)]
     return found
 
 
@@ -65,7 +65,8 @@ def _may_speak_of_duly(path: str) -> bool:
     return b"[tool.duly" in text or b"\n[tool]" in text or b"\ntool.duly" in text or b"\ntool=" in text
 
 
-def _users(environ: Mapping[str, str]) -> str | None:
+def users_file(environ: Mapping[str, str]) -> str | None:
+    """The user's configuration, whether it is there or not; None where nobody says where the user's home is."""
     folder = environ.get("XDG_CONFIG_HOME", "")
     if not folder.startswith("/"):  # the XDG specification: a relative path is to be ignored
         home = environ.get("HOME", "")

@@ -126,8 +126,8 @@ def gone(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("script", "finding"),
     [
-        ("echo looking; echo happened", Happened("the probe says that it happened")),
-        ("echo did not", DidNot("the probe says that it did not")),
+        ("echo looking; echo happened", Happened('it printed "happened"')),
+        ("echo did not", DidNot('it printed "did not"')),
         ("true", CannotTell('the probe said neither "happened" nor "did not"')),
         (f"echo {BODY_SECRET}", CannotTell('the probe said neither "happened" nor "did not"')),
         ("echo did not; exit 1", CannotTell("the probe ended with exit 1")),

@@ -14,6 +14,7 @@ from codes and from ids of a narrow shape.
 
 from __future__ import annotations
 
+from duly import redaction
 from duly.records import record
 
 TYPE_CHECKING = False
@@ -139,6 +140,14 @@ if TYPE_CHECKING:
 
         def close(self) -> None:
             """Let go of what was kept between calls. It may be used again afterwards."""
+
+
+LONGEST_SAID = 300
+
+
+def in_few_words(said: str) -> str:
+    """A cause or an evidence on one line, whatever a destination or a probe that is made in code says."""
+    return redaction.in_few_words(str(said), LONGEST_SAID)
 
 
 def too_long(message: Message, max_length: int | None) -> Refused | None:

@@ -8,7 +8,7 @@ that nothing was sent; any other says no for good.
 from __future__ import annotations
 
 from duly.outbox.destinations import Delivered, NotSent, Refused, Unknown, too_long
-from duly.outbox.destinations.child import NotStarted, filled, ran
+from duly.outbox.destinations.child import NotStarted, environment_for, filled, ran
 from duly.outbox.destinations.probes import probe_of
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ class Command:
             return refused
         argv = [self._argv[0], *(filled(word, message) for word in self._argv[1:])]
         try:
-            ended = ran(argv, message, message.body, seconds=seconds, hidden=self._hidden)
+            ended = ran(argv, environment_for(message, self._hidden), message.body, seconds=seconds)
         except NotStarted:
             return NotSent("the command could not be started")
         return self._meaning_of(ended.code, seconds)

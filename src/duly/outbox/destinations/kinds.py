@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from duly.outbox.destinations import Destination
 
-KINDS = ("http", "smtp", "inbox", "command", "amqp", "nats", "redis")
+KINDS = ("http", "smtp", "inbox", "command", "healthchecks", "amqp", "nats", "redis")
 
 
 def kind_of(name: str, table: Mapping[str, object], hidden: Collection[str] = ()) -> Destination:

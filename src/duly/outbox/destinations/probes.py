@@ -1,25 +1,26 @@
-"""Probes: a command or a function that knows whether a message happened, where the receiver cannot be asked otherwise.
+"""Probes: a command or a function that knows whether a message, or a run, happened, where nobody can be asked otherwise.
 
 A command says so in a word: `happened` or `did not`, as the last line of its output, and exits with 0. Whatever else it does
 tells nothing. An exit code alone would not do, for a script that dies of a typing error exits with 1, like one that found
 nothing.
 
-A function is given the message, and answers `Happened`, `DidNot` or `CannotTell`, each with its evidence. Whatever else it
-answers or raises tells nothing, for one that forgets its `return` answers None.
+A function is given the message, or what is known of the run, and answers `Happened`, `DidNot` or `CannotTell`, each with its
+evidence. Whatever else it answers or raises tells nothing, for one that forgets its `return` answers None.
 """
 
 from __future__ import annotations
 
 from collections.abc import Coroutine
 
-from duly.outbox.destinations import CannotTell, DidNot, Happened
-from duly.outbox.destinations.child import NotStarted, filled, ran
+from duly.outbox.destinations import CannotTell, DidNot, Happened, in_few_words
+from duly.outbox.destinations.child import NotStarted, environment_for, filled, ran
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from duly.outbox.destinations import Finding, Message
+    from duly.outbox.destinations.child import Ended
     from duly.outbox.destinations.settings import Settings
 
 
@@ -46,37 +47,63 @@ class Probe:
 
     def ask(self, message: Message, *, seconds: float) -> Finding:
         """What it says of a message."""
-        if self._function is not None:
-            return _found(self._function, message, seconds)
+        if (function := self._function) is not None:
+            return told_by(lambda: function(message, seconds=seconds))
         if self._argv is None:
             return CannotTell(self._without)
         argv = [self._argv[0], *(filled(word, message) for word in self._argv[1:])]
-        try:
-            ended = ran(argv, message, b"", seconds=seconds, hidden=self._hidden, heard=True)
-        except NotStarted:
-            return CannotTell("the probe could not be started")
-        if ended.code is None:
-            return CannotTell(f"the probe did not end within {seconds:g} s")
-        if ended.code:
-            return CannotTell(f"the probe ended with exit {ended.code}")
-        match ended.said.decode("utf-8", "replace").strip().rpartition("\n")[2].strip():
-            case "happened":
-                return Happened("the probe says that it happened")
-            case "did not":
-                return DidNot("the probe says that it did not")
-        return CannotTell('the probe said neither "happened" nor "did not"')
+        return said_by(argv, environment_for(message, self._hidden), seconds=seconds)
 
 
-def _found(function: Callable[..., object], message: Message, seconds: float) -> Finding:
+def said_by(argv: Sequence[str], environment: Mapping[str, str], *, seconds: float) -> Finding:
+    """What a command says, in the last line of its output."""
     try:
-        found = function(message, seconds=seconds)
-    except Exception as e:  # its text may hold what the message says
-        return CannotTell(f"the probe raised {type(e).__qualname__}")
-    if isinstance(found, (Happened, DidNot, CannotTell)):
-        return found
+        ended = ran(argv, environment, b"", seconds=seconds, heard=True)
+    except NotStarted:
+        return CannotTell("the probe could not be started")
+    if ended.code is None:
+        return CannotTell(f"the probe did not end within {seconds:g} s")
+    if ended.code:
+        return CannotTell(f"the probe ended with exit {ended.code}")
+    match _last_line(ended):
+        case "happened":
+            return Happened('it printed "happened"')
+        case "did not":
+            return DidNot('it printed "did not"')
+    return CannotTell('the probe said neither "happened" nor "did not"')
+
+
+def _last_line(ended: Ended) -> str:
+    """The last line of an output; nothing where it began before what was kept."""
+    _, newline, line = ended.said.decode("utf-8", "replace").strip().rpartition("\n")
+    return "" if ended.is_cut and not newline else line.strip()
+
+
+def told_by(ask: Callable[[], object]) -> Finding:
+    """What a function answers; of what it raises the type, for its text may hold what nobody is to read."""
+    try:
+        return as_finding(ask())
+    except Exception as e:
+        return raised(e)
+
+
+def as_finding(found: object) -> Finding:
+    """The answer of a function, if it is one, in few words. Raises what its evidence does."""
+    match found:
+        case Happened(evidence):
+            return Happened(in_few_words(evidence))
+        case DidNot(evidence):
+            return DidNot(in_few_words(evidence))
+        case CannotTell(cause):
+            return CannotTell(in_few_words(cause))
     if isinstance(found, Coroutine):
         found.close()
     return CannotTell(f"the probe answered neither Happened nor DidNot, but a {type(found).__name__}")
+
+
+def raised(error: Exception) -> CannotTell:
+    """What is said of a probe that raised."""
+    return CannotTell(f"the probe raised {type(error).__qualname__}")
 
 
 def probe_of(settings: Settings, *, without: str = "no probe is declared for this destination") -> Probe:

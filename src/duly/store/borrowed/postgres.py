@@ -14,8 +14,9 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 
 from duly.errors import ClaimLost, Conflict, NoTransaction
 from duly.ledger.ask import drive
+from duly.redaction import shown_url
 from duly.store.borrowed.facts import FACTS, clock_by_hand
-from duly.store.postgres import Answers, is_refusal, redacted, translated
+from duly.store.postgres import Answers, is_refusal, translated
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
@@ -38,11 +39,11 @@ def in_borrowed(connection: psycopg.Connection[Any], operation: Operation[T], or
         raise
     except psycopg.IntegrityError as e:
         if not is_refusal(e):
-            raise translated(e, name=redacted(connection.info.dsn)) from e
+            raise translated(e, name=shown_url(connection.info.dsn)) from e
         connection.close()
         raise ClaimLost from None
     except psycopg.Error as e:
-        raise translated(e, name=redacted(connection.info.dsn)) from e
+        raise translated(e, name=shown_url(connection.info.dsn)) from e
 
 
 def _sends_together(connection: psycopg.Connection[Any]) -> bool:

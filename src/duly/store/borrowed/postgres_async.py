@@ -9,9 +9,10 @@ from psycopg.pq import TransactionStatus
 
 from duly.errors import ClaimLost
 from duly.ledger.ask import drive_async
+from duly.redaction import shown_url
 from duly.store.borrowed.facts import FACTS, clock_by_hand
 from duly.store.borrowed.postgres import check_transaction
-from duly.store.postgres import redacted, translated
+from duly.store.postgres import translated
 from duly.store.postgres_async import AsyncAnswers
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ async def in_borrowed(connection: psycopg.AsyncConnection[Any], operation: Opera
         await connection.close()
         raise
     except psycopg.Error as e:
-        raise translated(e, name=redacted(connection.info.dsn)) from e
+        raise translated(e, name=shown_url(connection.info.dsn)) from e
 
 
 def is_open(connection: psycopg.AsyncConnection[Any]) -> bool:

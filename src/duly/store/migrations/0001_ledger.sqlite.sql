@@ -8,11 +8,14 @@
 --   duly_skipped   ranges of windows without rows         duly_event     evidence: who, when, which, why
 --   duly_former_name   names that jobs have given up
 --   duly_progress  how far an attempt says that it is, told beside its lease
+--   duly_probe     who asks what became of a run in doubt, and what was said
 --   duly_backfill  past windows that were asked for       duly_backfill_run   the runs that a backfill opened or took on
 --   duly_message   what leaves for another system         duly_message_body   what it says
 --   duly_message_attempt   one sending that has ended     duly_destination    what senders to one place share
 --   duly_source    whose keys are received here           duly_received       one key of a source, in its effect's transaction
 --   duly_answer    what a received key was answered       duly_receiving      a key that somebody is working, with a lease
+--   duly_alert     what somebody is to be told of         duly_silence        of which jobs nothing is told for a while
+--   duly_look      when that was looked for last
 --
 -- A run's identity is (series, nominal, revision). The nominal is 2 x the civil seconds of what the schedule says, in
 -- the schedule's own wall clock, + 1 for the second pass of a repeated hour. While an attempt is current it lives in
@@ -66,6 +69,7 @@ create table duly_job (
     ordered       integer not null,           -- 1: a run waits until the one before it is settled
     lease         integer not null,
     timeout       integer,
+    retain        integer,                    -- how long what is settled is kept; null: for ever
     owner         text    not null,
     roster        text    not null check (roster in ('open', 'closed')),
     version       integer,                    -- the schedule version in force; null: never scheduled
@@ -213,6 +217,20 @@ create table duly_progress (
     primary key (series, nominal, revision)
 ) without rowid;
 
+create table duly_probe (
+    series     integer not null,
+    nominal    integer not null,
+    revision   integer not null,
+    number     integer not null,              -- of the attempt that is in doubt
+    doubt      integer not null,              -- its event: another doubt of the same attempt is asked about anew
+    probe_id   blob    not null,              -- who asked last; until next_at nobody else does
+    next_at    integer not null,
+    asked      integer not null,
+    denials    integer not null,              -- how often it was said that it did not happen
+    said       text,
+    primary key (series, nominal, revision)
+) without rowid;
+
 create table duly_attempt (
     series     integer not null,
     nominal    integer not null,
@@ -230,12 +248,15 @@ create table duly_attempt (
     primary key (series, nominal, revision, number)
 ) without rowid;
 
+-- Those that were taken over, for whoever looks for them: a few.
+create index duly_attempt_lost on duly_attempt (ended_at) where outcome = 'lost';
+
 create table duly_text (
     series   integer not null,
     nominal  integer not null,
     revision integer not null,
     number   integer not null,
-    kind     text    not null check (kind in ('error', 'output', 'result', 'evidence')),
+    kind     text    not null check (kind in ('error', 'output', 'result', 'evidence', 'stdout', 'stderr')),
     body     text    not null,
     primary key (series, nominal, revision, number, kind)
 ) without rowid;
@@ -256,8 +277,11 @@ create table duly_adhoc (
     series  integer not null references duly_series (id),
     id      text    not null,
     nominal integer not null,
+    state   text,                             -- what its run was when it was forgotten; null: the run is there
     primary key (series, id)
 ) without rowid;
+
+create index duly_adhoc_nominal on duly_adhoc (series, nominal);
 
 create table duly_skipped (
     series       integer not null references duly_series (id),
@@ -425,17 +449,72 @@ create table duly_event (
     id         integer primary key,
     at         integer not null,
     kind       text    not null,
-    job        integer,
+    job        integer,                       -- whose it is, also of a run's; null: the ledger's own
     series     integer,
     nominal    integer,
     revision   integer,
     attempt_id blob,
     by         text    not null,
     reason     text    not null,
-    detail     text    not null
+    detail     text    not null,
+    before     text    not null,              -- what was so, where somebody or a policy changed it; empty: nothing changed
+    after      text    not null
 );
 
 create index duly_event_run on duly_event (series, nominal) where series is not null;
+
+create index duly_event_at on duly_event (at, id);
+
+create index duly_event_job on duly_event (job, at, id) where job is not null;
+
+-- Alerts: what somebody is to be told of, from when it was first seen to when it was over. What is told leaves through the
+-- outbox, in the transaction that writes it down here.
+create table duly_alert (
+    id        integer primary key,
+    kind      text    not null check (kind in ('late', 'failed', 'unknown', 'stuck', 'superseded', 'drift')),
+    subject   text    not null,               -- what it is about, by ids that no rename changes
+    job       integer references duly_job (id), -- null: about no job
+    scope     text    not null,
+    about     text    not null,               -- a run's key, a line or a destination, as it was called then
+    note      text    not null,               -- what is wrong, in a few words
+    step      text    not null,               -- the command that says more, or mends it
+    state     text    not null check (state in ('open', 'recovered', 'noted')), -- noted: it has happened, and recovers never
+    told      text    not null check (told in ('', 'open', 'recovered', 'noted')), -- the state that was told last
+    since     integer not null,
+    raised_at integer not null,
+    recovered_at integer
+);
+
+-- One flip is recorded once, whoever looks.
+create unique index duly_alert_open on duly_alert (kind, subject) where state = 'open';
+
+create unique index duly_alert_noted on duly_alert (kind, subject) where state = 'noted';
+
+create index duly_alert_untold on duly_alert (id) where state = 'open' or told = 'open';
+
+create index duly_alert_subject on duly_alert (subject, kind, id);
+
+create table duly_silence (
+    id     integer primary key,
+    job    integer not null references duly_job (id),
+    scope  text,                              -- null: all scopes
+    kind   text,                              -- null: all kinds
+    since  integer not null,
+    until  integer not null,
+    by     text    not null,
+    reason text    not null
+);
+
+-- One row: each look takes a number, and what it found is written only while no later one has begun.
+create table duly_look (
+    number      integer not null,             -- of the newest look
+    looked_at   integer not null,             -- when that began
+    recorded    integer not null,             -- the newest whose finding is on record; 0: none yet
+    recorded_at integer not null,
+    first_at    integer not null              -- of the first that is on record: what had happened before is no news
+);
+
+insert into duly_look (number, looked_at, recorded, recorded_at, first_at) values (0, 0, 0, 0, 0);
 
 create view duly_attempt_readable as
 select a.series, a.nominal, a.revision, a.number, lower(hex(a.attempt_id)) as attempt_id, a.started_at, a.ended_at,
@@ -525,3 +604,15 @@ begin
        and lower(hex(attempt_id)) = replace(lower(new.attempt_id), '-', '')
        and fence = cast(new.attempt as integer);
 end;
+
+-- What the planner is to think of the tables that grow (sqlite.org/fileformat2.html#stat1tab). Without it an index of the few
+-- rows that are not settled looks no better than the primary key, and each poke would read all runs of its line.
+analyze sqlite_schema;
+
+insert into sqlite_stat1 (tbl, idx, stat)
+values ('duly_run', 'duly_run', '1000000 10000 1 1'),
+       ('duly_run', 'duly_run_unsettled', '50 10 1'),
+       ('duly_message', 'duly_message', '1000000 10000 2 2 1'),
+       ('duly_message', 'duly_message_unsettled', '50 10 1'),
+       ('duly_message', 'duly_message_due', '50 10 1'),
+       ('duly_message', 'duly_message_sending', '10 5');

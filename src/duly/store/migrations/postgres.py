@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from duly.errors import NoLedger
+from duly.redaction import shown_url
 from duly.store.migrations import ALONE, BY_DULY, POSTGRES, Step, failed, is_there, lacking, statements, steps
-from duly.store.postgres import facts_of, redacted, translated
+from duly.store.postgres import facts_of, translated
 from duly.store.talk import trusted
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def _apply_next(connection: Connection, url: str, by: str, known: Sequence[Step]
 
 def _missing(connection: Connection, url: str, known: Sequence[Step]) -> list[Step]:
     if not is_there(connection.execute, POSTGRES):
-        raise NoLedger(f"{redacted(url)} holds no ledger; make one with `duly db create`", next_step="duly db create")
-    return lacking(connection.execute, known, ledger=redacted(url))
+        raise NoLedger(f"{shown_url(url)} holds no ledger; make one with `duly db create`", next_step="duly db create")
+    return lacking(connection.execute, known, ledger=shown_url(url))
 
 
 def _apply(connection: Connection, url: str, step: Step, by: str) -> None:
@@ -80,7 +81,7 @@ def _apply(connection: Connection, url: str, step: Step, by: str) -> None:
     except psycopg.DatabaseError as e:
         if isinstance(e, (psycopg.errors.InsufficientPrivilege, psycopg.OperationalError)):  # not the step's fault
             raise
-        raise failed(step, ledger=redacted(url), why=f"{e.diag.message_primary} ({e.sqlstate})") from e
+        raise failed(step, ledger=shown_url(url), why=f"{e.diag.message_primary} ({e.sqlstate})") from e
 
 
 @contextmanager
@@ -89,7 +90,7 @@ def _connected(url: str) -> Iterator[Connection]:
         with psycopg.connect(url, autocommit=True, application_name="duly db") as connection:
             yield connection
     except psycopg.Error as e:
-        raise translated(e, name=redacted(url)) from e
+        raise translated(e, name=shown_url(url)) from e
 
 
 @contextmanager

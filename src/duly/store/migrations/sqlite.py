@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing, contextmanager, suppress
+from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
 from duly.errors import LedgerUnwritable, NoLedger
@@ -33,13 +34,16 @@ def create(
     """
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise LedgerUnwritable(f"there is no folder {folder} to make a ledger in; make it, or name another ledger")
+        raise LedgerUnwritable(
+            f"there is no folder {folder} to make a ledger in; make it, or name another ledger",
+            next_step=f"mkdir -p {quote(folder)}",
+        )
     ours = not os.path.exists(path) or os.path.getsize(path) == 0
     if ours:
-        # As SQLite would make it; it is made first, so that the lock beside it is for the same people. Where it cannot
-        # be made, connecting says so.
+        # Nobody else's to read: it holds errors and reasons. It is made first, so that what SQLite and the lock put beside
+        # it is for the same people. Where it cannot be made, connecting says so.
         with suppress(OSError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640))
     with _opened(path, busy_seconds) as door:
         if ours:
             door.make_wal()
@@ -156,5 +160,8 @@ def _connect(path: str, busy_seconds: float) -> sqlite3.Connection:
     except sqlite3.OperationalError as e:
         folder = os.path.dirname(path)
         if e.sqlite_errorcode == sqlite3.SQLITE_CANTOPEN and not os.path.exists(path):
-            raise LedgerUnwritable(f"cannot make {path}: {folder} may not be written; name another ledger") from e
+            raise LedgerUnwritable(
+                f"cannot make {path}: {folder} may not be written; name another ledger",
+                next_step=f"ls -ld {quote(folder)}",
+            ) from e
         raise

@@ -11,7 +11,6 @@ from duly.ledger.records import AlreadyCompleted, Claim
 from duly.ledger.register import find
 from duly.ledger.resolve import reopen
 from duly.ledger.restore import doubt_since
-from duly.records import replace
 from duly.testing.conformance.desk import WORD, Desk
 from duly.testing.conformance.stories import Stories
 from duly.testing.conformance.turns import PATIENCE
@@ -43,10 +42,10 @@ def forget(desk: Desk, *, retain: int = 2 * DAY) -> int:
 
 
 def carry_out(desk: Desk, what: Forgettable) -> int:
-    horizon = desk.store.write(raise_horizon(what, by=WORD.by, reason=WORD.reason))
+    desk.store.write(raise_horizon(what, by=WORD.by, reason=WORD.reason))
     gone = 0
-    while batch := desk.store.write(forget_batch(replace(what.series, horizon=horizon), 2)):
-        gone += batch
+    while not (batch := desk.store.write(forget_batch(what.series, 2, settled_by=what.settled_by))).is_last:
+        gone += batch.gone.runs
     return gone
 
 

@@ -19,7 +19,8 @@ from psycopg.sql import SQL, Literal
 
 from duly.errors import DulyError
 from duly.ledger.ask import Ask, drive
-from duly.store.postgres import Answers, redacted, translated
+from duly.redaction import shown_url
+from duly.store.postgres import Answers, translated
 from duly.store.talk import trusted
 from duly.testing.clock import HandClock
 from duly.testing.histories.points import Begin, Commit, Point, Rollback, Use, name_of
@@ -186,7 +187,7 @@ class PostgresSeat:
         except psycopg.errors.LockNotAvailable:
             return None, RuntimeError(f"{name_of(point)} waited for a lock, and nobody was seen to hold it")
         except psycopg.Error as e:
-            meaning = translated(e, name=redacted(self._stage.ledger))
+            meaning = translated(e, name=shown_url(self._stage.ledger))
             meaning.__cause__ = e
             return None, meaning
         except DulyError as e:
@@ -238,7 +239,7 @@ class PostgresSeat:
         try:
             self.connection.execute(raising)
         except psycopg.Error as e:
-            return translated(e, name=redacted(self._stage.ledger))
+            return translated(e, name=shown_url(self._stage.ledger))
         raise AssertionError("an error was asked for, and none came")
 
     def rollback(self) -> None:

@@ -1,4 +1,4 @@
-"""A stage on SQLite: a file, and a copy of it in memory. One writer at a time, so what interleaves are whole transactions."""
+"""A stage on SQLite: a file, and copies of it beside it. One writer at a time, so what interleaves are whole transactions."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TABLES = "select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\' order by rowid"
+
 
 class SqliteStage:
     """A new ledger in a folder, which is best in memory. `tables`: a script that makes the caller's own."""
@@ -33,22 +35,36 @@ class SqliteStage:
         self._reader = quick(self.ledger)
         self._reader.executescript(f"{MAKE_EFFECTS.format(bytes='blob')};{tables}")
         self._answers = Answers(self._reader, self.ledger, clock_by_hand=True)
-        self._empty, self._kept = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
-        self._reader.backup(self._empty)
+        self._tables = [f'"{name}"' for (name,) in self.rows(TABLES)]
+        self._copies = {copy: self._copied(copy) for copy in ("empty", "kept")}
         self._seats: dict[str, SqliteSeat] = {}
 
+    def _copied(self, copy: str) -> list[str]:
+        """Attach a copy of the ledger as it is now; the statements that put it back. Rows are put back, not the file, so that
+        every connection keeps the statements that it has prepared: to prepare them takes longer than a history.
+        """
+        path = f"{self.ledger}.{copy}"
+        self._reader.execute("vacuum into ?", (path,))
+        self._reader.execute(f"attach ? as {copy}", (path,))
+        return _rows_of(copy, "main", self._tables)
+
     def prepare(self, given: Callable[[Stage], T]) -> T:
-        for seat in self._seats.values():
-            seat.rollback()
-        self._empty.backup(self._reader)
+        self._put_back("empty")
         made = given(self)
-        self._reader.backup(self._kept)
+        self._perform(_rows_of("main", "kept", self._tables))
         return made
 
     def restore(self) -> None:
+        self._put_back("kept")
+
+    def _put_back(self, copy: str) -> None:
         for seat in self._seats.values():
             seat.rollback()
-        self._kept.backup(self._reader)
+        self._perform(self._copies[copy])
+
+    def _perform(self, statements: list[str]) -> None:
+        for statement in statements:
+            self._reader.execute(statement)
 
     def seat(self, name: str) -> Seat:
         if name not in self._seats:
@@ -73,8 +89,7 @@ class SqliteStage:
     def close(self) -> None:
         for seat in self._seats.values():
             seat.crash()
-        for connection in (self._reader, self._empty, self._kept):
-            connection.close()
+        self._reader.close()
 
 
 class SqliteSeat:
@@ -140,8 +155,15 @@ class SqliteSeat:
             self._connection.rollback()
 
 
+def _rows_of(source: str, target: str, tables: list[str]) -> list[str]:
+    """The statements that give all tables of one database the rows of another."""
+    old = (f"delete from {target}.{name}" for name in tables)
+    new = (f"insert into {target}.{name} select * from {source}.{name}" for name in tables)
+    return ["begin immediate", *old, *new, "commit"]
+
+
 def quick(path: str) -> sqlite3.Connection:
     """A connection that flushes nothing: no history survives its process."""
-    connection = connect(path)
+    connection = connect(path, cached_statements=1_000)
     connection.execute("pragma synchronous = off")
     return connection

@@ -10,6 +10,7 @@ from duly.ledger import contracts, states
 from duly.ledger.complete import complete_or_raise, doubt_or_raise, release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.take import look
+from duly.redaction import in_few_words
 from duly.store.borrowed import is_open
 from duly.work.aio.attempt import elapsed_since_first, record_ending
 from duly.work.aio.awaited import Awaited, to_the_end, undivided
@@ -145,12 +146,12 @@ class Claim:
         await undivided(self._fail(cause))
 
     async def _fail(self, cause: str) -> None:
-        await self._end(await self._ending(cause, cancelled=False))  # its own word
+        await self._end(await self._ending(in_few_words(cause), cancelled=False))  # its own word
 
     async def doubt(self, cause: str) -> None:
         """Say that a remote effect may or may not have happened: the run is unknown until that is known."""
         await self.run._abandon()
-        await undivided(self._store.write(doubt_or_raise(self._held, cause)))
+        await undivided(self._store.write(doubt_or_raise(self._held, in_few_words(cause))))
         await self._over()
 
     async def release(self) -> None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import date
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duly.errors import ClaimLost, DulyError, Misuse, OutcomeUnknown, Refused, RunCancelled
-from duly.ledger import contracts
+from duly.ledger import contracts, states
 from duly.ledger.address import key_of, scopes_to_work
 from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import Left, complete_or_raise, has_completed
+from duly.ledger.contracts import Ending
 from duly.ledger.group import claim_group, complete_group, members
 from duly.ledger.inline import record_failure
-from duly.ledger.named import Named, peek_window, take_window
+from duly.ledger.meant import name_meant
+from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
@@ -35,6 +38,7 @@ from duly.work.aio.output import done_after_all, found_done, found_in_place
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
 from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, passing, raise_if_refused, retry_delay
+from duly.work.declared import wanted_of
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
 from duly.work.job import (
@@ -42,25 +46,33 @@ from duly.work.job import (
     GROUPS_IN_A_TURN,
     answered,
     completed_by,
+    drop_all,
     for_scope,
     goes_on,
     has_enrolled,
+    not_recorded,
     noted,
     refuse_unfinished,
     wait_micros,
 )
 from duly.work.memory import Memory
 from duly.work.payload import payload_hash
+from duly.work.raised import OfTheJob
+from duly.work.telling import COMPLETED, LOST, Telling
+from duly.work.tracing import earlier_attempt
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
     from duly.ledger.group import Group
     from duly.ledger.remembered import Recalled
     from duly.ledger.roster import Scope
+    from duly.schedule.meant import Meant
     from duly.store.protocol import AsyncStore
     from duly.work.aio.keeper import LeaseKeeper
+    from duly.work.declared import Wanted
     from duly.work.destinations import Destinations
     from duly.work.payload import Json
+    from duly.work.probe import Probe, Probed
 
 T = TypeVar("T")
 Tx = TypeVar("Tx")
@@ -80,8 +92,10 @@ class Job(Generic[Tx]):
         inline: bool,
         group: int,
         destinations: Destinations | None = None,
+        probe: Probe | None = None,
     ) -> None:
         self.name = declared.job
+        self.has_probe = probe is not None
         self.function = function
         self.__doc__ = function.__doc__
         self._store = store
@@ -94,60 +108,90 @@ class Job(Generic[Tx]):
         self._group = group
         self._alone: Counter[str] = Counter()  # so many runs of a scope are worked alone: their group came to nothing
         self._destinations = destinations
+        self._probe = probe
         self._memory = Memory()
 
     def __repr__(self) -> str:
         return f"<duly.aio.Job {self.name}>"
 
     def run(
-        self, window: str | date, *, scope: str = "", payload: Json = None, wait: int | float | str | None = None
+        self,
+        window: str | date | None = None,
+        *,
+        scope: str = "",
+        adhoc: str | None = None,
+        payload: Json = None,
+        wait: int | float | str | None = None,
+        trigger: str = "call",
     ) -> Awaited[Completed | AlreadyCompleted | Busy | NotDue]:
-        """Work one window, named as people write it, or by its date: as `duly.Job.run`.
+        """Work one window, named as people write it, or by its date; or a run outside the schedule: as `duly.Job.run`.
 
         A cancellation ends the attempt as an exception does, and is raised when that is written down.
         """
         declared = for_scope(self._declared, scope, self._scopes)
+        run = wanted_of(declared, None if window is None else str(window), adhoc)
         hashed = None if payload is None else payload_hash(payload)
-        return Awaited(self._run(declared, str(window), hashed, wait))
+        return Awaited(self._run(run, hashed, wait, trigger))
+
+    def window_meant(self, meant: Meant, *, scope: str = "") -> Awaited[str]:
+        """The window that a scheduler elsewhere meant: as `duly.Job.window_meant`."""
+        return Awaited(self._window_meant(for_scope(self._declared, scope, self._scopes), meant))
+
+    async def _window_meant(self, declared: Declaration, meant: Meant) -> str:
+        await self._store.open()
+        return raise_if_refused(await self._store.read(name_meant(declared, meant)))
 
     async def _run(
-        self, declared: Declaration, window: str, payload: str | None, wait: int | float | str | None
+        self, run: Wanted, payload: str | None, wait: int | float | str | None, trigger: str
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         await self._store.open()
         await self._enrol()
         patience = None if wait is None else await Patience.of(self._store, wait_micros(wait))
         while True:
-            named = await self._try(declared, window, payload)
+            named = await self._try(run, payload, trigger)
             if not isinstance(named, Busy) or patience is None or not await patience.pause():
                 return named
 
     async def _try(
-        self, declared: Declaration, window: str, payload: str | None
+        self, run: Wanted, payload: str | None, trigger: str
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
-        pulse = Pulse(self._store, trigger="call", payload=payload)
+        pulse = Pulse(self._store, trigger=trigger, payload=payload)
         try:
-            recalled = self._memory.recall(declared, window)
-            seen, recalled = await self._look(recalled, declared, window, pulse.claimer)
+            recalled = self._memory.recall(run.declared, run.window)
+            seen, recalled = await self._look(recalled, run, pulse.claimer)
             if seen is not None:
-                return await self._answered(seen)
+                return await self._answered(seen, run, payload, trigger)
             async with self._claiming() as claiming:
-                named = await self._take(claiming, recalled, declared, window, pulse.claimer)
+                named = await self._take(claiming, recalled, run, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
-                    again = partial(take_window, declared, window)
-                    return await self._work(claiming, named.known.job, named.key, named.answer, named.row, again)
-            return await self._answered(named)  # after the commit of what was found on the way
+                    return await self._work(claiming, named.known.job, named.key, named.answer, named.row, run.take)
+            return await self._answered(named, run, payload, trigger)  # after the commit of what was found
         finally:
             pulse.stop()
 
-    async def _answered(self, named: Named) -> AlreadyCompleted | Busy | NotDue:
-        """The answer of a run that was not claimed: one whose outcome was unknown is done where its file stands."""
-        if isinstance(named.answer, OutcomeUnknown) and (done := await done_after_all(self._store, named)) is not None:
-            return done
+    async def _answered(
+        self, named: Named, run: Wanted, payload: str | None, trigger: str
+    ) -> Completed | AlreadyCompleted | Busy | NotDue:
+        """The answer of a run that was not claimed: as `duly.Job` has it."""
+        if isinstance(named.answer, OutcomeUnknown):
+            if (done := await done_after_all(self._store, named)) is not None:
+                return done
+            if await self._is_known_now(named.row):
+                return await self._try(run, payload, trigger)
         return answered(named)
 
+    async def _is_known_now(self, row: Row | None) -> bool:
+        """Whether the probe has said, and is believed, what became of a run whose outcome was unknown."""
+        if self._probe is None or row is None:
+            return False
+        from duly.work.aio.probe import ask_about
+
+        probed = await ask_about(self._store, row.id, self._probe)
+        return probed is not None and probed.state != states.UNKNOWN
+
     async def _look(
-        self, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
+        self, recalled: Recalled | None, run: Wanted, claimer: Claimer
     ) -> tuple[Named | None, Recalled | None]:
         """What a plain look can say of the window, and whether it may be claimed from memory."""
         if recalled is not None:
@@ -156,22 +200,21 @@ class Job(Generic[Tx]):
             seen = await self._store.glance(peek_remembered(recalled, claimer))
             if seen is not None:
                 return (None, recalled) if isinstance(seen, Untouched) else (seen, None)
-        named = raise_if_refused(await self._store.glance(peek_window(declared, window, claimer)))
+        assert run.peek is not None  # a job names no whole key
+        named = raise_if_refused(await self._store.glance(run.peek(claimer)))
         if named is not None:
-            self._memory.keep(named.known, declared)
+            self._memory.keep(named.known, run.declared)
         return named, None
 
-    async def _take(
-        self, claiming: Claiming, recalled: Recalled | None, declared: Declaration, window: str, claimer: Claimer
-    ) -> Named:
+    async def _take(self, claiming: Claiming, recalled: Recalled | None, run: Wanted, claimer: Claimer) -> Named:
         named = None
         if recalled is not None:
             named = await claiming.claim_at_once(claim_remembered(recalled, claimer))
             if named is None:
-                named, _ = await self._look(None, declared, window, claimer)
+                named, _ = await self._look(None, run, claimer)
         if named is None:
-            named = await claiming.claim(take_window(declared, window, claimer), held_of)
-            self._memory.keep(named.known, declared)
+            named = await claiming.claim(run.take(claimer), held_of)
+            self._memory.keep(named.known, run.declared)
         return named
 
     def catch_up(self, *, scope: str | None = None) -> Awaited[list[Completed]]:
@@ -188,6 +231,7 @@ class Job(Generic[Tx]):
             raise ExceptionGroup(f"{self.name}: not all that is owed is complete", [e]) from None
         for each in await self._scopes_to_work(scope):
             try:
+                await self._ask_probe(each)
                 await self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
             except Exception as e:
                 failures.append(e)
@@ -196,6 +240,20 @@ class Job(Generic[Tx]):
         if failures:
             raise ExceptionGroup(f"{self.name}: not all that is owed is complete", failures)
         return done
+
+    def ask_probe(
+        self, *, scope: str | None = None, is_over: Callable[[], bool] = lambda: False
+    ) -> Awaited[list[Probed]]:
+        """Ask the job's probe about its runs whose outcome is unknown: as `duly.Job.ask_probe`."""
+        return Awaited(self._ask_probe(scope, is_over))
+
+    async def _ask_probe(self, scope: str | None, is_over: Callable[[], bool] = lambda: False) -> list[Probed]:
+        if self._probe is None:
+            return []
+        from duly.work.aio.probe import ask_about_all
+
+        await self._store.open()
+        return await ask_about_all(self._store, self.name, scope, self._probe, is_over=is_over)
 
     async def _catch_up(
         self,
@@ -268,18 +326,26 @@ class Job(Generic[Tx]):
                 return group
             worked: list[Run[Tx]] = []
             ends: list[tuple[Held, Left]] = []
+            tellings: list[Telling] = []
             cancelled: BaseException | None = None
             try:
-                await self._work_group(claiming, group, worked, ends)
+                await self._work_group(claiming, group, worked, ends, tellings)
                 completing = worked[-1]._complete(complete_group(group.first, ends))
                 _, cancelled = await to_the_end(completing)
                 is_done = True
             except BaseException as e:
                 await to_the_end(worked[-1]._abandon())
                 if not isinstance(e, Exception):
-                    await to_the_end(self._record_interrupted(worked[-1], declared, group, e))
+                    ending, _ = await to_the_end(self._record_interrupted(worked[-1], declared, group, e))
+                    tellings.pop().ended(ending, e)
+                    drop_all(tellings)
                     raise
                 is_done = await self._store.read(has_completed(group.first.claim))  # it came after the commit
+        if is_done:
+            for telling, (_, left) in zip(tellings, ends, strict=True):
+                telling.completed(left)
+        else:
+            drop_all(tellings)
         if cancelled is not None:
             raise cancelled
         if is_done:
@@ -289,7 +355,12 @@ class Job(Generic[Tx]):
         return await self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     async def _work_group(
-        self, claiming: Claiming, group: Group, worked: list[Run[Tx]], ends: list[tuple[Held, Left]]
+        self,
+        claiming: Claiming,
+        group: Group,
+        worked: list[Run[Tx]],
+        ends: list[tuple[Held, Left]],
+        tellings: list[Telling],
     ) -> None:
         """Await the function for one run after the other: as `duly.Job` does."""
         began = monotonic()
@@ -302,18 +373,22 @@ class Job(Generic[Tx]):
                     await within.drive(notice_drift(group.first.known, row, claim.owner))
             run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
             worked.append(run)
+            tellings.append(Telling(key, claim, row))
             refuse_unfinished(await self.function(run))
             ends.append((claim, run._left()))
+            tellings[-1].leave()
             if monotonic() - began > GROUP_SECONDS:
                 break
 
     async def _record_interrupted(
         self, run: Run[Tx], declared: Declaration, group: Group, error: BaseException
-    ) -> None:
+    ) -> Ending:
         """Write down how a run of a group ended that was cancelled, or wanted to end the process."""
         claim, job = run._claim, group.first.known.job
-        await self._give_up(run, job, claim, run._row.payload, error, partial(claim_again, declared, claim.run))
+        again = partial(claim_again, declared, claim.run)
+        ending = await self._give_up(run, job, claim, run._row.payload, error, again)
         error.add_note(f"duly: in {run.key}, attempt {run.attempt}")
+        return ending
 
     async def _attempted(
         self, claiming: Claiming, taken: Taken, again: Callable[[Claimer], Operation[Any]]
@@ -438,15 +513,21 @@ class Job(Generic[Tx]):
         within = claiming.transaction
         run: Run[Tx] = Run(self._store, key, claim, row, within, job.timeout, job.first_name, self._destinations)
         working = Working(run._cancel)
+        telling = Telling(key, claim, row)
         if not self._inline:
             self._keeper.keep(claim, run._supersede, working.stop, run._progress_now)
         try:
+            if telling.looks_back:
+                with suppress(DulyError):
+                    telling.follows(await self._store.read(earlier_attempt(claim)))
             if self._inline or claim.number == 1 or (left := await self._found_in_place(claim)) is None:
-                refuse_unfinished(await self.function(run))
+                with OfTheJob(run):
+                    refuse_unfinished(await self.function(run))
                 left = run._left()
             _, cancelled = await to_the_end(run._complete(complete_or_raise(claim, left), left))
         except BaseException as e:
-            await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
+            ending, _ = await to_the_end(self._give_up(run, job, claim, row.payload, e, again))
+            telling.ended(ending, e)
             e.add_note(f"duly: in {run.key}, attempt {run.attempt}")
             self._keeper.drop(claim)
             if working.was_stopped_by_us_alone() and isinstance(e, asyncio.CancelledError):
@@ -454,6 +535,7 @@ class Job(Generic[Tx]):
             raise
         finally:
             self._keeper.drop(claim)
+        telling.completed(left)
         by_us_alone = working.was_stopped_by_us_alone()
         if cancelled is not None and not by_us_alone:
             raise cancelled
@@ -472,11 +554,11 @@ class Job(Generic[Tx]):
         payload: str | None,
         error: BaseException,
         again: Callable[[Claimer], Operation[Any]],
-    ) -> None:
-        """Keep nothing of the effect, and write down how the attempt ended."""
+    ) -> Ending:
+        """Keep nothing of the effect, and write down how the attempt ended, which is answered."""
         await run._abandon()
         if isinstance(error, ClaimLost):  # recorded already, by whoever took it over
-            return
+            return LOST
         try:
             elapsed = await elapsed_since_first(self._store, claim)
             ending = ending_of(job, claim, type(error).__qualname__, elapsed=elapsed, cancelled=run.cancelled)
@@ -484,18 +566,20 @@ class Job(Generic[Tx]):
                 await record_ending(
                     self._store, job, claim, ending, error=error_place(error), progress=run._progress_now()
                 )
-                return
+                return ending
             retry_in = retry_delay(job, claim, counted=True) if ending.retry else None
             claimer = Claimer(new_attempt_id(), owner(), claim.trigger, payload)
             failure = record_failure(
                 again(claimer), ending, began_at=claim.started_at, retry_in=retry_in, error=error_place(error)
             )
             await self._store.write(failure)
+            return ending
         except DulyError as e:
             if isinstance(e, ClaimLost) and await self._store.read(has_completed(claim)):
                 error.add_note("duly: it came after the commit: the run is complete")
-                return
+                return COMPLETED
             error.add_note(f"duly: how this attempt ended could not be recorded: {e}")
+            return not_recorded(error)
 
     async def _scopes_to_work(self, scope: str | None) -> list[str]:
         if scope is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import date
@@ -27,9 +28,9 @@ from duly.work.aio.keeper import LeaseKeeper
 from duly.work.aio.output import completed_in_place, done_after_all
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
 from duly.work.attempt import Pulse
-from duly.work.declared import declaration_of, wanted
+from duly.work.declared import declaration_of, micros, probe_declared, wanted
 from duly.work.destinations import Destinations
-from duly.work.identity import new_attempt_id, owner
+from duly.work.identity import actor, new_attempt_id, owner
 from duly.work.job import wait_micros
 from duly.work.memory import Memory
 from duly.work.payload import parsed, payload_hash
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import aiosqlite
     import psycopg
 
+    from duly.ledger.alerts import Alert
     from duly.ledger.ask import Operation
     from duly.ledger.named import Named
     from duly.ledger.roster import Scope
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from duly.work.aio.run import Run
     from duly.work.declared import Wanted
     from duly.work.payload import Json
+    from duly.work.probe import Doubt, Probe
 
 Tx = TypeVar("Tx")
 
@@ -86,6 +89,7 @@ class Ledger(Generic[Tx]):
         grace: str | int | None = None,
         timeout: str | int | None = None,
         lease: str | int | None = None,
+        retain: str | int | None = None,
         overlap: bool | None = None,
         ordered: bool | None = None,
         inline: bool = False,
@@ -93,6 +97,7 @@ class Ledger(Generic[Tx]):
         owner: str | None = None,
         scopes: Sequence[str | Scope] | None = None,
         version: str | None = None,
+        probe: Probe | Callable[[Doubt], object] | None = None,
     ) -> Callable[[Callable[[Run[Tx]], Awaitable[object]]], Job[Tx]]:
         """Declare a job whose work is the decorated `async def`. As `duly.Ledger.job`."""
         declared, closed = declaration_of(
@@ -107,6 +112,7 @@ class Ledger(Generic[Tx]):
             grace=grace,
             timeout=timeout,
             lease=lease,
+            retain=retain,
             overlap=overlap,
             ordered=ordered,
             inline=inline,
@@ -115,6 +121,7 @@ class Ledger(Generic[Tx]):
             scopes=scopes,
             version=version,
         )
+        asked = probe_declared(name, effect, probe, may_be_async=True)
 
         def register(function: Callable[[Run[Tx]], Awaitable[object]]) -> Job[Tx]:
             if not iscoroutinefunction(function):
@@ -128,6 +135,7 @@ class Ledger(Generic[Tx]):
                 inline=inline,
                 group=group,
                 destinations=self._destinations,
+                probe=asked,
             )
             self._jobs[name] = job
             return job
@@ -248,6 +256,67 @@ class Ledger(Generic[Tx]):
     async def _send(self, tx: object, operation: Operation[bool]) -> bool:
         await self._store.open()
         return await self._store.run_in(tx, operation)
+
+    def deliver(self) -> Awaited[bool]:
+        """Deliver what is due now; True when no message is left: as `duly.Ledger.deliver`, in a thread, since destinations are
+        spoken to by plain calls. Cancelled, it takes nothing more, and what is being sent is still written down.
+        """
+        return Awaited(self._deliver())
+
+    async def _deliver(self) -> bool:
+        from duly.ledger.messages import backlog
+        from duly.store.beside import store_beside
+        from duly.work.relay import relay_of
+
+        await self._store.open()
+        beside = store_beside(self._store)
+        relay = relay_of(beside, self._destinations.routes())
+
+        def deliver() -> None:
+            try:
+                relay.deliver()
+            finally:
+                beside.close()
+
+        try:
+            await asyncio.to_thread(deliver)
+        except asyncio.CancelledError:
+            relay.stop()
+            raise
+        return not await self._store.read(backlog())
+
+    def alerts(self, to: str | Sequence[str], *, kinds: Sequence[str] | None = None, every: str | int = "1m") -> None:
+        """Declare which destinations are told that something is late, failed, unknown or stuck, and that it is well again.
+
+        As `[alerts]` in duly.toml (docs/alerts.md). `kinds`: of what, all if not given. `every`: how often a daemon looks.
+        Raises `Misuse`, and `UnknownDestination` for one that nobody declared.
+        """
+        from duly.work.alerts import alerting_of
+
+        self._destinations.alert(alerting_of(to, kinds, every))
+
+    def look(self) -> Awaited[list[Alert]]:
+        """Look now for what somebody is to be told of; answers the alerts that are open: as `duly.Ledger.look`."""
+        return Awaited(self._look())
+
+    async def _look(self) -> list[Alert]:
+        from duly.evidence.conditions import conditions
+        from duly.ledger.alerts import begin_look, open_alerts, record_look
+        from duly.work.alerts import Alerting, audience_of
+
+        await self._store.open()
+        begun = await self._store.write(begin_look(0), durable=False)
+        if begun is not None:
+            found = await self._store.read(conditions(begun.since))
+            audience = audience_of(self._destinations.alerting() or Alerting())
+            await self._store.write(record_look(begun, found, audience))
+        return await self._store.read(open_alerts())
+
+    def prune(self, job: str | None = None, *, older_than: str | int | None = None) -> Awaited[int]:
+        """Forget what was settled long ago; how many runs. As `duly.Ledger.prune`."""
+        from duly.work.aio.prune import prune
+
+        return Awaited(prune(self._store, job, micros("older_than", older_than), by=actor()))
 
     @property
     def destinations(self) -> Destinations:

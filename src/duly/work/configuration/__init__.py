@@ -1,10 +1,10 @@
-"""Configuration: what files say of the ledger, of jobs and of the daemon. Where the files lie is for `duly.work.whereabouts`.
+"""Configuration: what files say of the ledger, of jobs, of alerts and of the daemon. Where they lie: `duly.work.whereabouts`.
 
-The deal: a file says what flags say, under the flags' names. A table (`[ledger]`, `[daemon]`, each `[jobs.NAME]` and
-`[destinations.NAME]`) comes whole
-from the nearest file that has it, so that whoever reads it sees all that counts. A relative path in a file starts at the
-file's own folder, wherever duly is called from. What cannot be understood is an error that names file, table and key, and
-nothing runs; but a job that is asked for does not fail because of another one in its file, which is not even read.
+The deal: a file says what flags say, under the flags' names. A table (`[ledger]`, `[daemon]`, `[alerts]`, each `[jobs.NAME]`
+and `[destinations.NAME]`) comes whole from the nearest file that has it, so that whoever reads it sees all that counts. A
+relative path in a file starts at the file's own folder, wherever duly is called from. What cannot be understood is an error
+that names file, table and key, and nothing runs; but a job that is asked for does not fail because of another one in its file,
+which is not even read.
 
     configuration = read_configuration(os.getcwd())     all of it, for a daemon: raises at the first mistake
     Layers(files).job("close-day")                      one job, for `duly exec`
@@ -16,8 +16,21 @@ import os
 
 from duly.errors import ConfigurationInvalid
 from duly.records import record
+from duly.times import MINUTE
 from duly.work.configuration.document import Document, read_document
-from duly.work.configuration.entries import Daemon, JobEntry, LedgerEntry, daemon_entry, job_entry, ledger_entry
+from duly.work.configuration.entries import (
+    Daemon,
+    JobEntry,
+    LedgerEntry,
+    Redact,
+    alerts_entry,
+    daemon_entry,
+    job_entry,
+    ledger_entry,
+    redact_entry,
+    secrets_named_in,
+)
+from duly.work.configuration.fields import ALERTS
 from duly.work.whereabouts import SYSTEM, files_of
 
 TYPE_CHECKING = False
@@ -25,7 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from duly.outbox.routes import Route
+    from duly.redaction import Redaction
+    from duly.work.alerts import Alerting
     from duly.work.configuration.document import Table
+
+ON_LATE = "on_late."  # before a job's name: the destination that is its own
 
 __all__ = ["Configuration", "Daemon", "Document", "JobEntry", "Layers", "LedgerEntry", "read_configuration"]
 
@@ -39,6 +56,8 @@ class Configuration:
     daemon: Daemon
     jobs: dict[str, JobEntry]
     destinations: dict[str, Route]
+    alerts: Alerting | None = None  # None: nobody is to be told of any
+    redact: Redact = Redact()
 
 
 def read_configuration(
@@ -52,6 +71,8 @@ def read_configuration(
         layers.daemon(),
         {name: layers.job_or_raise(name) for name in layers.names()},
         layers.destinations(),
+        None if layers.alerts_every() is None else layers.alerts(),
+        layers.redact(),
     )
 
 
@@ -79,6 +100,28 @@ class Layers:
         table = self._nearest("daemon")
         return Daemon() if table is None else daemon_entry(table)
 
+    def redact(self) -> Redact:
+        """What is said of secrets, or that nothing is."""
+        table = self._nearest("redact")
+        return Redact() if table is None else redact_entry(table)
+
+    def redaction(self, environ: Mapping[str, str], secrets: Sequence[str] = ()) -> Redaction:
+        """What is to be hidden where these files count: what they name, what the environment's names say, and `secrets`.
+
+        Raises `ConfigurationInvalid` for a `[redact]` that cannot be understood.
+        """
+        import re
+
+        from duly.redaction import Redaction, secrets_of
+
+        said = self.redact()
+        found = [*secrets_of(environ, said.variables), *secrets]
+        for document in self.documents():
+            tables = [document.table("ledger"), *map(document.destination, document.destinations())]
+            for table in tables:
+                found += [] if table is None else secrets_named_in(table, environ)
+        return Redaction(found, map(re.compile, said.patterns))
+
     def hidden(self) -> tuple[str, ...]:
         """The variables of the environment that no command is to see: what `[ledger]` names, whether it is meant or not."""
         table = self._nearest("ledger")
@@ -90,8 +133,9 @@ class Layers:
         return {name: self.destination_or_raise(name) for name in self.destination_names()}
 
     def destination_names(self) -> list[str]:
-        """The names of all destinations, those of the nearest file first."""
-        return list(dict.fromkeys(name for document in self.documents() for name in document.destinations()))
+        """The names of all destinations, those of the nearest file first, and of those that `on_late` implies."""
+        declared = (name for document in self.documents() for name in document.destinations())
+        return list(dict.fromkeys((*declared, *self._on_late().values())))
 
     def destination(self, name: str) -> Route | None:
         """How one destination is served, whatever stands in the tables of others; None where no file speaks of it."""
@@ -99,7 +143,42 @@ class Layers:
 
         found = (document.destination(name) for document in self.documents())
         table = next((table for table in found if table is not None), None)
-        return None if table is None else destination_entry(name, table, self.hidden())
+        if table is not None:
+            return destination_entry(name, table, self.hidden())
+        job = name.removeprefix(ON_LATE) if name.startswith(ON_LATE) else ""
+        return self._on_late_route(job) if job in self._on_late() else None
+
+    def _on_late_route(self, job: str) -> Route:
+        from duly.work.configuration.entries import on_late_entry
+
+        found = (document.job(job) for document in self.documents())
+        table = next(table for table in found if table is not None)
+        return on_late_entry(ON_LATE + job, table, self.hidden())
+
+    def _on_late(self) -> dict[str, str]:
+        """The destinations that the jobs' `on_late` implies, by job. What else their tables say is not read."""
+        tables: dict[str, object] = {}
+        for document in self.documents():
+            jobs = document.table("jobs")
+            tables = {**(jobs.values if jobs is not None else {}), **tables}
+        return {job: ON_LATE + job for job, table in tables.items() if isinstance(table, dict) and "on_late" in table}
+
+    def alerts_every(self) -> int | None:
+        """How often somebody is to look for alerts, in microseconds; None where nobody is to be told of any."""
+        table = self._nearest("alerts")
+        if table is None:
+            return MINUTE if self._on_late() else None
+        every: int = table.read(ALERTS).get("every", MINUTE)
+        return every
+
+    def alerts(self) -> Alerting:
+        """Who is told of what. Raises `ConfigurationInvalid`, also for a destination that is not as it should be."""
+        from duly.work.alerts import Alerting, with_mail
+
+        table = self._nearest("alerts")
+        said = {} if table is None else alerts_entry(table, self.destination_names())
+        alerting = Alerting(**{**said, "to": tuple(said.get("to", ()))}, on_late=self._on_late())
+        return with_mail(alerting, {name: self.destination_or_raise(name) for name in alerting.destinations})
 
     def destination_or_raise(self, name: str) -> Route:
         """How a destination is served that `destination_names` has."""

@@ -10,7 +10,7 @@ from duly.ledger.register import Declaration, check_policies
 from duly.records import record
 from duly.schedule.keys import check_job_name
 from duly.times import SECOND, parse_duration
-from duly.work.configuration.fields import DAEMON, JOB, LEDGER, ORDER, SCHEDULE
+from duly.work.configuration.fields import ALERTS, DAEMON, JOB, LEDGER, ORDER, REDACT, SCHEDULE, did_you_mean
 from duly.work.identity import actor
 from duly.work.poke import Order
 from duly.work.schedule_flags import as_key, schedule_given
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from duly.outbox.routes import Route
     from duly.schedule.spec import Schedule
     from duly.work.configuration.document import Table
+    from duly.work.probe import CommandProbe
 
 FORMS = ("url", "url_env", "url_file")
 
@@ -121,6 +122,7 @@ class JobEntry:
 
     `declaration` is what it declares to the ledger, for the line without a scope; `command` is what is run, None where
     somebody else says that. `flags` are those of `duly exec` that say how it is worked, by name, as they would be typed.
+    `asked` is what its probe is made of, where it has one.
     """
 
     name: str
@@ -128,6 +130,22 @@ class JobEntry:
     declaration: Declaration
     command: tuple[str, ...] | None
     flags: dict[str, list[str]]
+    asked: dict[str, Any] | None = None
+
+    @property
+    def keeps_output(self) -> bool:
+        """Whether the last of its command's output is kept."""
+        return "keep-output" in self.flags
+
+    def probe(self, environment: Mapping[str, str]) -> CommandProbe | None:
+        """What is asked about its runs whose outcome is unknown; None where nothing is declared."""
+        if self.asked is None:
+            return None
+        from duly.work.probe import AFTER, TIMEOUT, CommandProbe
+
+        parts = {"after": AFTER, "timeout": TIMEOUT, "reads_own_writes": False, **self.asked}
+        argv = parts.pop("command")
+        return CommandProbe(argv, environment, **parts)
 
     def order(self, environment: Mapping[str, str], trigger: str) -> Order:
         """What to run, and how, as `duly exec` would. Raises `Misuse` where the file has no command."""
@@ -139,6 +157,11 @@ class JobEntry:
 
             output = Output(self.flags["output"][0], may_replace="replace" in self.flags)
         settle = parse_duration(self.flags["settle"][0]) / SECOND if "settle" in self.flags else 600.0
+        keep_output = 0
+        if "keep-output" in self.flags:
+            from duly.work.kept import parse_size
+
+            keep_output = parse_size(self.flags["keep-output"][0])
         return Order(
             argv=list(self.command),
             environment=environment,
@@ -148,6 +171,7 @@ class JobEntry:
             only_one="one" in self.flags,
             chronic="chronic" in self.flags,
             output=output,
+            keep_output=keep_output,
         )
 
 
@@ -168,7 +192,11 @@ def job_entry(name: str, table: Table) -> JobEntry:
         raise table.wrong(e) from e
     command = values.get("command")
     declared = Declaration(name, "", schedule, policies, actor(), scopes=values.get("scopes"))
-    return JobEntry(name, table.file, declared, None if command is None else _rooted(command, table), flags)
+    asked = values.get("probe")
+    if asked is not None:
+        asked["command"] = _rooted(asked["command"], table)
+    rooted = None if command is None else _rooted(command, table)
+    return JobEntry(name, table.file, declared, rooted, flags, asked)
 
 
 def _schedule(values: Mapping[str, Any], table: Table) -> Schedule | None:
@@ -183,7 +211,18 @@ def _schedule(values: Mapping[str, Any], table: Table) -> Schedule | None:
 
 def _policies(values: Mapping[str, Any]) -> dict[str, Value]:
     """The policies that the table names, as columns of the ledger."""
-    same = ("catch_up", "clean_exits", "retries", "retry_delay", "retry_ceiling", "timeout", "lease", "grace", "owner")
+    same = (
+        "catch_up",
+        "clean_exits",
+        "retries",
+        "retry_delay",
+        "retry_ceiling",
+        "timeout",
+        "lease",
+        "grace",
+        "retain",
+        "owner",
+    )
     policies: dict[str, Value] = {key: values[key] for key in same if key in values}
     for key in ("overlap", "ordered"):
         if key in values:
@@ -243,6 +282,56 @@ def daemon_entry(table: Table) -> Daemon:
     return Daemon(**table.read(DAEMON))
 
 
+# -- secrets ------------------------------------------------------------------------------------------------------------
+
+
+@record
+class Redact:
+    """What `[redact]` says: variables whose values are secrets, and patterns of what else is one."""
+
+    variables: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+
+
+def redact_entry(table: Table) -> Redact:
+    """What `[redact]` means. Raises `ConfigurationInvalid`; no error shows a pattern."""
+    return Redact(**table.read(REDACT))
+
+
+def secrets_named_in(table: Table, environ: Mapping[str, str]) -> list[str]:
+    """The secrets that a table names by variable (`…_env`) or file (`…_file`), with the passwords of URLs in it.
+
+    What cannot be read is left out: whoever needs it says so.
+    """
+    from duly.redaction import names_a_secret, passwords_in
+
+    found: list[str] = []
+    for key, value in table.values.items():
+        for text in value.values() if isinstance(value, dict) else [value]:
+            if not isinstance(text, str):
+                continue
+            if key.endswith("_env"):
+                secret = environ.get(text, "")
+            elif key.endswith("_file") and (
+                key in ("url_file", "headers_file") or names_a_secret(key[: -len("_file")])
+            ):
+                secret = _read(table.path(text))
+            else:
+                found += passwords_in(text)
+                continue
+            # Of a URL the password is the secret; its host may be shown.
+            found += passwords_in(secret) if key in ("url_env", "url_file") else [secret]
+    return found
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(1 << 16).strip()
+    except (OSError, ValueError):
+        return ""
+
+
 # -- destinations -------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +350,23 @@ def destination_entry(name: str, table: Table, hidden: Collection[str]) -> Route
         raise table.wrong(e) from e
 
 
+def on_late_entry(name: str, table: Table, hidden: Collection[str]) -> Route:
+    """The destination that a job's `on_late` implies. A doubtful sending is repeated under its key: better twice than never.
+
+    Raises `ConfigurationInvalid`.
+    """
+    from duly.outbox.routes import route_of
+
+    try:
+        said = JOB["on_late"].kind.read("on_late", table.values["on_late"])
+        settings: dict[str, object] = {"kind": "http", "url": said}
+        if not isinstance(said, str):
+            settings = {"kind": "command", "argv": list(_rooted(said, table))}
+        return route_of(name, {**settings, "remembers": "forever"}, hidden=hidden)
+    except Misuse as e:
+        raise table.wrong(e) from e
+
+
 def _in_folder(key: str, value: object, table: Table) -> object:
     """A value of a destination's table; files, and programs that are named by a path, lie in the folder of the file."""
     if key.endswith("_file") and isinstance(value, str) and value:
@@ -271,3 +377,17 @@ def _in_folder(key: str, value: object, table: Table) -> object:
     if is_command and all(isinstance(word, str) for word in value):  # type: ignore[attr-defined]  # it is a list
         return list(_rooted(tuple(value), table))  # type: ignore[arg-type]
     return value
+
+
+# -- alerts -------------------------------------------------------------------------------------------------------------
+
+
+def alerts_entry(table: Table, known: Collection[str]) -> dict[str, Any]:
+    """What `[alerts]` says, by key; its destinations are among those that are `known`. Raises `ConfigurationInvalid`."""
+    values = table.read(ALERTS)
+    for name in values.get("to", ()):
+        if name not in known:
+            raise table.wrong(
+                f"to: no destination {name!r} is declared as [destinations.{name}]{did_you_mean(name, tuple(known))}"
+            )
+    return values

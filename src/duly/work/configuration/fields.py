@@ -13,8 +13,8 @@ from duly.records import record
 from duly.schedule.catch_up import POLICIES, parse_catch_up
 from duly.schedule.keys import check_scope
 from duly.schedule.resolver import FOLDS, GAPS
+from duly.schedule.written import FLAGS, PERIODS
 from duly.times import DAY, parse_duration
-from duly.work.schedule_flags import FLAGS, PERIODS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 FOREVER = "forever"
 DAYS_OFF = ("skip", "next", "previous")  # as duly.schedule.calendar has them, which few jobs need
+KINDS = (
+    "late",
+    "failed",
+    "unknown",
+    "stuck",
+    "superseded",
+    "drift",
+)  # as duly.ledger.alerts has them, which a poke spares
 NEVER_MORE_THAN = 36_500 * DAY
 
 
@@ -108,8 +116,10 @@ def _words(key: str, value: object) -> tuple[str, ...]:
 
 
 def _as_list(text: str) -> str:
-    """A command line as the list of words that does the same."""
+    """A command line as the list of words that does the same, as it may be shown."""
     from shlex import split
+
+    from duly.redaction import Redaction
 
     try:
         words = split(text)
@@ -117,7 +127,7 @@ def _as_list(text: str) -> str:
         words = []
     if not words or set(text) & set("|&;<>$`*?~"):
         words = ["sh", "-c", text]
-    return _quoted(words)
+    return _quoted(Redaction().words(words))
 
 
 def _duration(key: str, value: object) -> int:
@@ -131,6 +141,41 @@ def _duration(key: str, value: object) -> int:
     if micros > NEVER_MORE_THAN:
         raise Misuse(f"{key}: {text!r} is longer than a hundred years")
     return micros
+
+
+def _size(key: str, value: object) -> int:
+    from duly.work.kept import parse_size
+
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise Misuse(f'{key}: {value} is no text; write {key} = "{value}"')
+    try:
+        return parse_size(_text(key, value))
+    except Misuse as e:
+        raise Misuse(str(e) if str(e).startswith(key) else f"{key}: {e}") from e
+
+
+def _regexes(key: str, value: object) -> tuple[str, ...]:
+    import re
+
+    patterns = _list_of_texts(key, value)
+    for place, each in enumerate(patterns):
+        try:
+            found = re.compile(each).fullmatch("")
+        except (re.error, RecursionError, OverflowError):  # its words would show the pattern, and that may be a secret
+            raise Misuse(f"{key}: the pattern number {place + 1} is none that Python's re understands") from None
+        if found is not None:
+            raise Misuse(f"{key}: the pattern number {place + 1} matches nothing at all; say what a secret looks like")
+    return patterns
+
+
+def _variables(key: str, value: object) -> tuple[str, ...]:
+    return tuple(_variable(key, each) for each in _list_of_texts(key, value))
+
+
+def _list_of_texts(key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
+        raise Misuse(f'{key}: it is a list of texts, as {key} = ["…"]')
+    return tuple(value)
 
 
 def _interval(key: str, value: object) -> str:
@@ -194,6 +239,47 @@ def _catch_up(key: str, value: object) -> str:
     return str(parse_catch_up(value))
 
 
+def _probe(key: str, value: object) -> dict[str, Any]:
+    """A probe as its parts, whichever way it is written."""
+    if not isinstance(value, dict):
+        return {"command": _words(key, value)}
+    for name in value:
+        if name not in _PROBE_PARTS:
+            raise Misuse(f"{key}.{name}: a probe has no such part{did_you_mean(name, tuple(_PROBE_PARTS))}")
+    if "command" not in value:
+        raise Misuse(f'{key}: it says which command is asked; write {key} = {{command = ["./did-it.sh", "{{date}}"]}}')
+    return {name: _PROBE_PARTS[name](f"{key}.{name}", each) for name, each in value.items()}
+
+
+_PROBE_PARTS: dict[str, Callable[[str, object], Any]] = {
+    "command": _words,
+    "after": _duration,
+    "timeout": _duration,
+    "reads_own_writes": _switch,
+}
+
+
+def _on_late(key: str, value: object) -> str | tuple[str, ...]:
+    """A URL, which may hold a secret, so that no error shows it; or a command."""
+    if isinstance(value, str) and "://" not in value:
+        raise Misuse(
+            f'{key}: it takes a URL, or a command as a list of words; write {key} = "https://hooks.example/late", or '
+            f'{key} = ["./page-somebody.sh"]'
+        )
+    if not isinstance(value, str):
+        return _words(key, value)
+    if value.partition("://")[0] not in ("http", "https") or not value.isascii() or any(c.isspace() for c in value):
+        raise Misuse(f'{key}: it takes a URL of http or https; write {key} = "https://hooks.example/late"')
+    return value
+
+
+def _alert_kinds(key: str, value: object) -> tuple[str, ...]:
+    names = _names(key, value)
+    for name in names:
+        _choice(KINDS)(key, name)
+    return names
+
+
 def _shown(value: object) -> str:
     """A value as an error shows it."""
     text = str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, str) else str(value)
@@ -242,6 +328,9 @@ TEXTS = Kind("text, or list of texts", {"anyOf": [_STRING, {"type": "array", "it
 NAMES = Kind("list of texts", {"type": "array", "items": _STRING, "minItems": 1, "uniqueItems": True}, _names)
 WORDS = Kind("list of words", {"type": "array", "items": {"type": "string"}, "minItems": 1}, _words)
 DURATION = Kind('duration, as `"15m"`', {"type": "string", "pattern": "[0-9]", "examples": ["90s", "15m"]}, _duration)
+SIZE = Kind('size up to 64k, as `"16k"`', {"type": "string", "pattern": "^[0-9]+k?$", "examples": ["16k"]}, _size)
+REGEXES = Kind("list of regular expressions", {"type": "array", "items": _STRING}, _regexes)
+VARIABLES = Kind("list of names of variables", {"type": "array", "items": VARIABLE.schema}, _variables)
 INTERVAL = Kind(DURATION.words, DURATION.schema, _interval)
 MEMORY = Kind('duration, as `"24h"`, or `"forever"`', {"type": "string", "pattern": "[0-9]|^forever$"}, _remembers)
 SWITCH = Kind("true or false", {"type": "boolean"}, _switch)
@@ -271,6 +360,36 @@ CATCH_UP = Kind(
         ]
     },
     _catch_up,
+)
+
+
+PROBE = Kind(
+    "list of words, or table",
+    {
+        "anyOf": [
+            WORDS.schema,
+            {
+                "type": "object",
+                "properties": {
+                    "command": WORDS.schema,
+                    "after": DURATION.schema,
+                    "timeout": DURATION.schema,
+                    "reads_own_writes": {"type": "boolean"},
+                },
+                "required": ["command"],
+                "additionalProperties": False,
+            },
+        ]
+    },
+    _probe,
+)
+
+
+ON_LATE = Kind(
+    "URL, or list of words", {"anyOf": [{"type": "string", "pattern": "^https?://"}, WORDS.schema]}, _on_late
+)
+ALERT_KINDS = Kind(
+    "list of texts", {"type": "array", "items": {"enum": list(KINDS)}, "minItems": 1, "uniqueItems": True}, _alert_kinds
 )
 
 
@@ -314,6 +433,7 @@ POLICY = {
     "timeout": Field(DURATION, "end the command after this long: SIGTERM, then SIGKILL"),
     "lease": Field(DURATION, "how long a claim lives without a heartbeat (60s)"),
     "grace": Field(DURATION, "how long after its due time a window may still be open without being late"),
+    "retain": Field(MEMORY, "how long what is settled is kept; `duly db prune` forgets it then (forever)"),
     "overlap": Field(YES_OR_NO, "whether runs of one job and scope may overlap (no)"),
     "ordered": Field(YES_OR_NO, "whether a run waits until the one before it is settled (no)"),
     "owner": Field(TEXT, "who is asked about this job"),
@@ -327,6 +447,7 @@ ORDER = {
     "output": Field(TEXT, "the command writes to `$DULY_OUTPUT`; moved to this file when it ends with 0"),
     "replace": Field(SWITCH, "with output: overwrite what is there"),
     "chronic": Field(SWITCH, "show the command's output only if it fails"),
+    "keep_output": Field(SIZE, "keep the last of the command's output in the ledger, redacted ([secrets](secrets.md))"),
     "outcome_file": Field(TEXT, "write how it ended to this file, as one JSON object"),
     "exit_duplicate": Field(_number(0, 255), "exit with this code instead of 0 when nothing had to be done"),
     "settle": Field(DURATION, "how long to try to write down how the command ended (10m)"),
@@ -334,6 +455,8 @@ ORDER = {
 
 JOB = {
     "command": Field(WORDS, "what is run, with placeholders as `{date}`; no shell is involved"),
+    "probe": Field(PROBE, "what is asked whether a run of unknown outcome happened; it prints `happened` or `did not`"),
+    "on_late": Field(ON_LATE, "who is told when it is late: a webhook, or a command that reads the message from stdin"),
     **SCHEDULE,
     **POLICY,
     **ORDER,
@@ -362,4 +485,24 @@ DESTINATION: dict[str, Field] = {
     "probe_after": Field(DURATION, "after a doubt, how long until the receiver is asked what happened (`1m`)"),
 }
 
-TABLES = {"ledger": LEDGER, "jobs": JOB, "daemon": DAEMON, "destinations": DESTINATION}
+ALERTS = {
+    "to": Field(TEXTS, "the destinations that are told, each a `[destinations.NAME]`"),
+    "kinds": Field(ALERT_KINDS, f"what they are told of: {', '.join(f'`{kind}`' for kind in KINDS)} (all)"),
+    "every": Field(DURATION, "how often somebody looks, all pokes and daemons together (1m)"),
+}
+
+REDACT = {
+    "variables": Field(
+        VARIABLES, "variables of the environment whose values are secrets, beside those whose names say so"
+    ),
+    "patterns": Field(REGEXES, "what else is a secret, as Python's `re` writes it; all that matches is hidden"),
+}
+
+TABLES = {
+    "ledger": LEDGER,
+    "jobs": JOB,
+    "daemon": DAEMON,
+    "destinations": DESTINATION,
+    "alerts": ALERTS,
+    "redact": REDACT,
+}

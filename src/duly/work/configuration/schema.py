@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 
-from duly.work.configuration.fields import DAEMON, DESTINATION, JOB, LEDGER, ORDER, POLICY, SCHEDULE
+from duly.work.configuration.fields import ALERTS, DAEMON, DESTINATION, JOB, LEDGER, ORDER, POLICY, REDACT, SCHEDULE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "duly.toml",
-        "description": "What duly is told by a file: its ledger, its jobs, its daemon, its destinations.",
+        "description": "What duly is told by a file: its ledger, its jobs, its daemon, its destinations, who is told of what.",
         "type": "object",
         "properties": {
             "ledger": {**_table(LEDGER), **_at_most_one(_FORMS)},
@@ -56,12 +56,14 @@ def schema() -> dict[str, Any]:
                 "additionalProperties": job,
             },
             "daemon": _table(DAEMON),
+            "redact": _table(REDACT),
             "destinations": {
                 "type": "object",
                 "propertyNames": {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"},
                 # Beside these a kind has keys of its own.
                 "additionalProperties": {**_table(DESTINATION), "required": ["kind"], "additionalProperties": True},
             },
+            "alerts": _table(ALERTS),
         },
         "additionalProperties": False,
     }
@@ -83,12 +85,14 @@ def page() -> str:
     """The tables of the page: each key, what it takes, what it means."""
     parts = {
         "### `[ledger]`": LEDGER,
-        "### `[jobs.NAME]`: what is run": {"command": JOB["command"]},
+        "### `[jobs.NAME]`: what is run, and what is asked": {key: JOB[key] for key in ("command", "probe", "on_late")},
         "### `[jobs.NAME]`: when": SCHEDULE,
         "### `[jobs.NAME]`: policies": POLICY,
         "### `[jobs.NAME]`: how it is worked": ORDER,
         "### `[daemon]`": DAEMON,
         "### `[destinations.NAME]`": DESTINATION,
+        "### `[alerts]`": ALERTS,
+        "### `[redact]`": REDACT,
     }
     return "\n\n".join("\n".join([title, "", *_rows(fields)]) for title, fields in parts.items())
 

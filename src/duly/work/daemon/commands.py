@@ -16,6 +16,7 @@ from duly.ledger.address import scopes_to_work
 from duly.ledger.open import Idle
 from duly.ledger.register import declare, is_declared
 from duly.records import replace
+from duly.work import log
 from duly.work.answers import Attempted, Completed
 from duly.work.attempt import raise_if_refused
 from duly.work.child import KILL_AFTER
@@ -23,11 +24,15 @@ from duly.work.daemon.bell import Bell
 from duly.work.daemon.crew import TRIGGER, CommandFailed, NotBegun
 from duly.work.job import for_scope
 from duly.work.poke import Poke, Report
+from duly.work.told import account_of
 
 if TYPE_CHECKING:
     from duly.ledger.ripe import Ripe
+    from duly.redaction import Redaction
     from duly.store.protocol import Store
     from duly.work.configuration import JobEntry
+    from duly.work.daemon.crew import Answer
+    from duly.work.probe import Probed
 
 _KILL_LOOK_SECONDS = 1.0  # at the clock, once a child was told to end
 _LOOK_SECONDS = 0.05  # at a child whose end nothing tells: where there are no file descriptors of processes
@@ -36,11 +41,21 @@ _LOOK_SECONDS = 0.05  # at a child whose end nothing tells: where there are no f
 class Commands:
     """Works a job whose work is a command of the configuration."""
 
-    def __init__(self, entry: JobEntry, pool: ThreadPoolExecutor, store: Store, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        entry: JobEntry,
+        pool: ThreadPoolExecutor,
+        store: Store,
+        environment: Mapping[str, str],
+        secrets: Redaction | None = None,
+    ) -> None:
         self.name = entry.name
         self._declared = entry.declaration
         # What waits for its retry gives its place back: another attempt is given one when the time has come.
-        self._order = replace(entry.order(environment, TRIGGER), retry_in_place=False, only_one=True)
+        self._probe = entry.probe(environment)
+        self.has_probe = self._probe is not None
+        order = entry.order(environment, TRIGGER)
+        self._order = replace(order, retry_in_place=False, only_one=True, redaction=secrets)
         self._pool = pool
         self._store = store
         self._ears: set[Ears] = set()
@@ -57,10 +72,10 @@ class Commands:
     def has(self, scope: str) -> bool:
         return self._declared.scopes is None or scope in self._declared.scopes
 
-    def attempt(self, ripe: Ripe, done: Callable[[Future[list[Attempted] | Idle]], None]) -> None:
+    def attempt(self, ripe: Ripe, done: Callable[[Future[Answer]], None]) -> None:
         self._pool.submit(self._attempt, ripe).add_done_callback(done)
 
-    def _attempt(self, ripe: Ripe) -> list[Attempted] | Idle:
+    def _attempt(self, ripe: Ripe) -> Answer:
         declared = for_scope(self._declared, ripe.scope, self._declared.scopes)
         ears = Ears(self._store)
         with self._guard:
@@ -70,12 +85,23 @@ class Commands:
             report = poke.attempt_next(of_backfill=ripe.backfill)
             if isinstance(report, Idle):
                 return report
+            log.tell(account_of(report))
             (run,) = poke.reports
             return [Attempted(run, str(report.key), report.number, _outcome_of(report))]
         finally:
             with self._guard:
                 self._ears.discard(ears)
             ears.close()
+
+    def ask_probe(self, is_over: Callable[[], bool]) -> list[Probed]:
+        if self._probe is None:
+            return []
+        from duly.work.probe import ask_about_all
+
+        return ask_about_all(self._store, self.name, None, self._probe, is_over=is_over)
+
+    def leave(self) -> None:
+        """What is attempted is attempted here."""
 
     def end(self) -> None:
         """Tell each command to end: SIGTERM."""

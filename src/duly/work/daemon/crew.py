@@ -1,6 +1,7 @@
 """Crew: who makes the attempts. Each hand attempts one run of a line at a time and says what came of it.
 
-Python functions run in threads, async ones in an event loop of their own thread, commands as children that a thread watches.
+Python functions run in threads, async ones in an event loop of their own thread, commands as children that a thread watches;
+or others make the attempts, and are asked to (`celery`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from duly.work.answers import Attempted, Completed
+from duly.records import record
+from duly.work.answers import Attempted
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from duly.ledger.open import Idle
     from duly.ledger.ripe import Ripe
     from duly.work.aio.job import Job as AsyncJob
     from duly.work.job import Job
+    from duly.work.probe import Probed
 
 T = TypeVar("T")
 
@@ -37,10 +42,22 @@ class Left(Exception):
     """A function wanted to end the process. How its attempt ended is written down."""
 
 
+@record
+class Elsewhere:
+    """That so many runs of a line were worked in another process. What came of them the ledger knows."""
+
+    worked: int
+
+
+if TYPE_CHECKING:
+    Answer: TypeAlias = list[Attempted] | Elsewhere | Idle
+
+
 class Hand(Protocol):
     """Works the lines of one job."""
 
     name: str
+    has_probe: bool
 
     def lines(self) -> list[str]:
         """The scopes of the job of which anything may be owed, made known to the ledger. Raises what it refuses."""
@@ -48,11 +65,19 @@ class Hand(Protocol):
     def has(self, scope: str) -> bool:
         """Whether a line of that scope is the job's, as it is declared here."""
 
-    def attempt(self, ripe: Ripe, done: Callable[[Future[list[Attempted] | Idle]], None]) -> None:
+    def attempt(self, ripe: Ripe, done: Callable[[Future[Answer]], None]) -> None:
         """Attempt the oldest run of a line that can be worked, or the next window of its backfill.
 
         `done` is called, in any thread, with what came of it.
         """
+
+    def ask_probe(self, is_over: Callable[[], bool]) -> list[Probed]:
+        """Ask the job's probe about its runs whose outcome is unknown, until it is over; what was asked, and what has come of
+        it.
+        """
+
+    def leave(self) -> None:
+        """The daemon begins nothing more: give back the places of what goes on elsewhere, without it."""
 
     def end(self) -> None:
         """Tell what is being attempted to end at once, as far as it can be told."""
@@ -63,6 +88,7 @@ class Threads:
 
     def __init__(self, job: Job[Any], pool: ThreadPoolExecutor) -> None:
         self.name = job.name
+        self.has_probe = job.has_probe
         self._job = job
         self._pool = pool
 
@@ -72,9 +98,16 @@ class Threads:
     def has(self, scope: str) -> bool:
         return self._job.has(scope)
 
-    def attempt(self, ripe: Ripe, done: Callable[[Future[list[Attempted] | Idle]], None]) -> None:
+    def attempt(self, ripe: Ripe, done: Callable[[Future[Answer]], None]) -> None:
         attempt = partial(self._job.attempt, ripe.scope, TRIGGER, of_backfill=ripe.backfill)
-        self._pool.submit(attempt).add_done_callback(done)
+        ended: Future[Answer] = self._pool.submit(attempt)
+        ended.add_done_callback(done)
+
+    def ask_probe(self, is_over: Callable[[], bool]) -> list[Probed]:
+        return self._job.ask_probe(is_over=is_over)
+
+    def leave(self) -> None:
+        """What is attempted is attempted here."""
 
     def end(self) -> None:
         """A function cannot be ended from outside: its attempt vanishes with the process."""
@@ -85,6 +118,7 @@ class Tasks:
 
     def __init__(self, job: AsyncJob[Any], loop: Loop) -> None:
         self.name = job.name
+        self.has_probe = job.has_probe
         self._job = job
         self._loop = loop
 
@@ -94,14 +128,23 @@ class Tasks:
     def has(self, scope: str) -> bool:
         return self._job.has(scope)
 
-    def attempt(self, ripe: Ripe, done: Callable[[Future[list[Attempted] | Idle]], None]) -> None:
+    def attempt(self, ripe: Ripe, done: Callable[[Future[Answer]], None]) -> None:
         self._loop.run(self._attempt(ripe)).add_done_callback(done)
 
-    async def _attempt(self, ripe: Ripe) -> list[Attempted] | Idle:
+    async def _attempt(self, ripe: Ripe) -> Answer:
         try:
             return await self._job.attempt(ripe.scope, TRIGGER, of_backfill=ripe.backfill)
         except (SystemExit, KeyboardInterrupt) as e:  # it would end the loop, and all that goes on in it
             raise Left(type(e).__name__) from e
+
+    def ask_probe(self, is_over: Callable[[], bool]) -> list[Probed]:
+        return self._loop.run(self._ask_probe(is_over)).result()
+
+    async def _ask_probe(self, is_over: Callable[[], bool]) -> list[Probed]:
+        return await self._job.ask_probe(is_over=is_over)
+
+    def leave(self) -> None:
+        """What is attempted is attempted here."""
 
     def end(self) -> None:
         self._loop.cancel_all()
@@ -130,14 +173,3 @@ class Loop:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-
-def words_of(attempted: Attempted) -> str:
-    """What came of an attempt, as a line of the log says it."""
-    outcome = attempted.outcome
-    if isinstance(outcome, Completed):
-        return "completed"
-    if isinstance(outcome, NotBegun):
-        return f"could not begin: {outcome}"
-    # Of a function's error the type: its message may hold what no log should.
-    return str(outcome) if isinstance(outcome, CommandFailed) else f"failed: {type(outcome).__qualname__}"

@@ -1,4 +1,4 @@
-"""Modules: the ledger that `MODULE:LEDGER` names, with the jobs that are declared on it."""
+"""Modules: the ledger that `MODULE:LEDGER` names, with the jobs that are declared on it; and an app of Celery's."""
 
 from __future__ import annotations
 
@@ -15,9 +15,24 @@ def ledger_named(text: str) -> Ledger[Any] | AsyncLedger[Any]:
 
     What the module itself raises is raised.
     """
+    found = _named(text, "ledger", "shop.jobs:ledger")
+    if not isinstance(found, (Ledger, AsyncLedger)):
+        raise Misuse(f"{text}: it is a {type(found).__name__}, not a ledger as duly.sqlite(…) makes one")
+    return found
+
+
+def app_named(text: str) -> Any:
+    """Import the module and find its app of Celery's. As `ledger_named`."""
+    found = _named(text, "app of Celery's", "shop.jobs:app")
+    if not (hasattr(found, "send_task") and hasattr(found, "connection_for_write")):
+        raise Misuse(f"{text}: it is a {type(found).__name__}, not an app of Celery's")
+    return found
+
+
+def _named(text: str, what: str, example: str) -> Any:
     module_name, colon, path = text.partition(":")
     if not (module_name and colon and path):
-        raise Misuse(f"{text!r} names no ledger; write the module and the name in it, as shop.jobs:ledger")
+        raise Misuse(f"{text!r} names no {what}; write the module and the name in it, as {example}")
     try:
         found: Any = import_module(module_name)
     except ModuleNotFoundError as e:
@@ -28,6 +43,4 @@ def ledger_named(text: str) -> Ledger[Any] | AsyncLedger[Any]:
         if not hasattr(found, name):
             raise Misuse(f"{text}: {module_name} has no {path!r}")
         found = getattr(found, name)
-    if not isinstance(found, (Ledger, AsyncLedger)):
-        raise Misuse(f"{text}: it is a {type(found).__name__}, not a ledger as duly.sqlite(…) makes one")
     return found

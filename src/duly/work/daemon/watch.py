@@ -20,14 +20,14 @@ from duly.ledger.open import Idle
 from duly.ledger.ripe import Outlook, Ripe, outlook
 from duly.records import record
 from duly.times import SECOND
-from duly.work.answers import Attempted
 from duly.work.daemon.bell import Bell
-from duly.work.daemon.crew import Hand, NotBegun, words_of
+from duly.work.daemon.crew import Elsewhere, Hand, NotBegun
 from duly.work.daemon.shares import Line, Shares, line_of
 from duly.work.waiting import LOOK_SECONDS
 
 if TYPE_CHECKING:
     from duly.store.protocol import Store
+    from duly.work.daemon.crew import Answer
     from duly.work.daemon.systemd import Notifier
 
 # Every line is poked so often, whatever the look says: the rules of a zone may have changed on this host.
@@ -71,7 +71,7 @@ class Daemon:
         self._ended = ended
         self._shares = Shares(limits.places, limits.per_job)
         self._bell = Bell()
-        self._returned: deque[tuple[Ripe, Future[list[Attempted] | Idle]]] = deque()
+        self._returned: deque[tuple[Ripe, Future[Answer]]] = deque()
         self._rests: dict[tuple[Line, bool], _Rest] = {}
         self._refused: dict[str, Hand] = {}  # what the ledger does not take as it is declared, or could not be asked
         self._strangers: set[str] = set()  # jobs that have work, and are not ours
@@ -177,7 +177,7 @@ class Daemon:
         while (ripe := self._shares.next()) is not None:
             self._hands[ripe.job].attempt(ripe, partial(self._came_back, ripe))
 
-    def _came_back(self, ripe: Ripe, ended: Future[list[Attempted] | Idle]) -> None:
+    def _came_back(self, ripe: Ripe, ended: Future[Answer]) -> None:
         self._returned.append((ripe, ended))
         self._bell.ring()
 
@@ -187,7 +187,7 @@ class Daemon:
             self._ended()
             self._shares.done(ripe, worked=self._judge(ripe, ended))
 
-    def _judge(self, ripe: Ripe, ended: Future[list[Attempted] | Idle]) -> int:
+    def _judge(self, ripe: Ripe, ended: Future[Answer]) -> int:
         """Say what came of an attempt, or of several. Answers how many, or 0 where the line has nothing to work now."""
         error = None if ended.cancelled() else ended.exception()
         if ended.cancelled() or error is not None:
@@ -203,8 +203,9 @@ class Daemon:
             self._rest(ripe, first=IDLE_REST, last=self._limits.poll)
             return 0
         self._look_again = True
-        for each in answer:
-            self._tell(f"{each.key} attempt {each.number} {words_of(each)}")
+        if isinstance(answer, Elsewhere):
+            self._rests.pop(_rested(ripe), None)
+            return answer.worked
         if any(isinstance(each.outcome, NotBegun) for each in answer):
             self._rest(ripe)
             return 0
@@ -239,9 +240,11 @@ class Daemon:
             return 0
 
     def _finish(self) -> bool:
+        for hand in self._hands.values():
+            hand.leave()
+        self._take_back()  # the bell that told of it may have been heard already
         self._notifier.say("STOPPING=1", f"STATUS=waiting for {self._shares.working} attempts")
         heard = 0
-        self._take_back()  # the bell that told of it may have been heard already
         while self._shares.working and self._stops < 3:
             if heard == 0:
                 heard = 1
