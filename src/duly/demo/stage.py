@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import duly
@@ -94,6 +95,10 @@ class Stage:
     def document(self, *words: str) -> Any:
         """What a command answers with --json."""
         return json.loads(self.duly(*words, "--json"))
+
+    def now(self) -> datetime:
+        """The instant, in UTC."""
+        return datetime.now(UTC)
 
     def close(self) -> None:
         """End the workers that are still there: those of a step that failed."""

@@ -7,7 +7,9 @@ import signal
 from datetime import UTC, date, datetime, timedelta
 
 from duly.demo.stage import Stage, expect, go, heard
+from duly.evidence.next import previous_change
 from duly.records import record
+from duly.times import SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,9 +118,59 @@ def nothing_left(stage: Stage, days: Days) -> str:
     status = stage.document("status")
 
     expect("what needs a person", status["needs"], [])
-    expect("runs complete", status["counts"]["completed_24h"], stage.completions() + 1)
+    complete = stage.document("runs", "--state", "completed", "-n", "1000")["runs"]
+    expect("runs complete", len(complete), stage.completions() + 1)
     expect("units", stage.units(), 10 * stage.completions())
     return f"nothing: {stage.completions()} credits and a charge are complete, each once; ten units for each credit"
+
+
+ARCHIVE = (
+    "archive",
+    "--period",
+    "daily",
+    "--zone",
+    "Europe/Berlin",
+    "--effect",
+    "idempotent",
+    "--remembers",
+    "forever",
+)
+BACKFILLED_DAYS, DONE_AGAIN = 8, 3
+
+
+def a_morning_for_somebody(stage: Stage, days: Days) -> str:
+    """A morning that needs somebody: failed, unknown, done by nobody, late, and a night that is done again."""
+    daily = ["--period", "daily", "--zone", "UTC"]
+    stage.duly("exec", "report", *daily, "--retries", "0", "--", "sh", "-c", "exit 3", ends_with=3)
+    stage.duly("exec", "refund", *daily, "--", "sh", "-c", "kill -9 $$", ends_with=80)
+    stage.duly("exec", "bill", *daily, "--scope", "acme", "--", "true")
+    stage.duly("jobs", "scopes", "add", "bill", "globex", "--from", days.first, "--reason", "a customer since that day")
+    stage.duly("exec", "invoice", *daily, "--", "true")
+    stage.duly("skip", "invoice", days.third, "--reason", "the customer was away")
+    stage.duly("unskip", "invoice", days.third, "--reason", "and is back")
+    night = night_before(stage.now())
+    range_ = f"{night - timedelta(days=BACKFILLED_DAYS - 2)}..{min(night + timedelta(days=2), stage.now().date())}"
+    stage.duly("exec", *ARCHIVE, "--", "true")
+    stage.duly("backfill", "start", "archive", range_, "--order", "newest", "--reason", "the disk was full")
+    for _ in range(DONE_AGAIN):
+        stage.duly("exec", *ARCHIVE, "--backfill", "--one", "--", "true")
+
+    seen = {(found["job"], found["state"]) for found in stage.document("runs")["runs"]}
+    expect("what stands there", seen >= {("report", "failed"), ("refund", "unknown"), ("invoice", "late")}, True)
+    status = stage.document("status")
+    expect("what nobody did", [found["job"] for found in status["needs"] if found["state"] == "missing"], ["bill"])
+    expect("backfills", [found["state"] for found in status["backfills"]], ["active"])
+    (day,) = stage.document("next", "archive", f"{night}..{night + timedelta(days=1)}")["occurrences"]
+    expect("the night", (day["state"], _hours(day) in (23, 25)), ("complete", True))
+    many = status["counts"]["need_you"]
+    return f"each is there to be seen: {many} need somebody; {night}, of {_hours(day):g} h, was done again"
+
+
+def night_before(now: datetime) -> date:
+    """The newest day on which Berlin's clocks were moved, up to an instant."""
+    change = previous_change("Europe/Berlin", int(now.timestamp()) * SECOND)
+    assert change is not None  # they are moved twice a year
+    return datetime.fromtimestamp(change.at / SECOND, UTC).date()  # at 01:00 in UTC, both times
 
 
 STEPS: tuple[Callable[[Stage, Days], str], ...] = (
@@ -129,6 +181,7 @@ STEPS: tuple[Callable[[Stage, Days], str], ...] = (
     outcome_unknown,
     night_of_25_hours,
     nothing_left,
+    a_morning_for_somebody,
 )
 
 
