@@ -207,24 +207,68 @@ def varied(tmp_path_factory: pytest.TempPathFactory) -> Book:
 @pytest.mark.parametrize("unit", ["hour", "day", "week"])
 def test_what_is_counted_says_what_is_judged(varied: Book, unit: str, zone: str) -> None:
     """The quick way and the slow one."""
-    book = varied
+    laid = axis_until(unit, zone, varied.clock.now(), {"hour": 60, "day": 6, "week": 3}[unit], 2)
 
-    def axis(instant: int) -> Axis:
-        return axis_until(unit, zone, instant, {"hour": 60, "day": 6, "week": 3}[unit], 2)
+    for line in seen(varied, lambda _: laid):
+        _says_what_is_judged(varied, line, laid, unit)
 
-    laid = axis(book.clock.now())
-    for line in seen(book, axis):
-        told = _judged_one_by_one(book, line, laid)
-        for cell in filter(lambda cell: cell.is_recorded, line.cells):
-            if cell.span > 1 or (line.known.job.name == "job-09" and unit != "week"):  # one window, which was judged
-                assert {window.key: window.verdict for window in told}[cell.windows[0].key].word == cell.word
-                continue
-            mine = [window.verdict.word for window in told if _within(window, cell.place, laid)]
-            of = [word for word in mine if word not in (verdict.NOT_OWED, verdict.PRUNED)]
-            said = (line.known.job.name, laid.name(cell.place), of, cell)
-            assert len(of) == cell.total, said
-            assert of.count(verdict.COMPLETE) + of.count(verdict.SKIPPED) == cell.done, said
-            assert cell.word == min(of, key=WORST_FIRST.index), said
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> Book:
+    """Lines that come due every few minutes, over the night on which clocks are set back; some windows are not complete."""
+    book = Book(tmp_path_factory.mktemp("dense") / "ledger.db", at="2026-10-24T19:05:00Z")
+    schedules = [
+        cron("*/10 * * * *", zone="Europe/Berlin"),
+        cron("*/7 * * * *", zone="Australia/Lord_Howe"),
+        every("5m"),
+        daily("Europe/Berlin"),
+    ]
+    for number, schedule in enumerate(schedules):
+        book.job(f"job-{number}", schedule, overlap=1)
+        book.work_all(f"job-{number}")
+    for instant in ("2026-10-24T23:32:00Z", "2026-10-25T03:10:00Z"):
+        book.clock.set(instant)
+        for number in range(len(schedules)):
+            book.poke(f"job-{number}")  # one that is never ended
+            book.work_all(f"job-{number}")
+    book.clock.set("2026-10-25T09:10:00Z")
+    book.poke("job-0")
+    book.clock.set("2026-10-26T09:10:00Z")
+    return book
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC", "Asia/Kolkata", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("unit", ["day", "week"])
+def test_what_is_counted_by_the_hour_says_what_is_judged(dense: Book, unit: str, zone: str) -> None:
+    laid = axis_until(unit, zone, dense.clock.now(), {"day": 6, "week": 3}[unit], 2)
+
+    for line in seen(dense, lambda _: laid):
+        _says_what_is_judged(dense, line, laid, unit)
+
+
+def test_of_a_dense_line_only_the_hours_are_judged_that_are_not_whole(dense: Book) -> None:
+    laid = axis_until("day", "UTC", dense.clock.now(), 6, 2)
+
+    line = next(line for line in seen(dense, lambda _: laid) if line.known.job.name == "job-2")
+
+    night = next(cell for cell in line.cells if laid.name(cell.place) == "2026-10-24")
+    assert (night.total, night.done) == (59, 58)
+    owed = [window for window in night.windows if window.verdict.word != verdict.NOT_OWED]
+    assert len(owed) == 11, "those of the hour in which the line began, of which the first was never ended"
+
+
+def _says_what_is_judged(book: Book, line: LineOverTime, laid: Axis, unit: str) -> None:
+    told = _judged_one_by_one(book, line, laid)
+    for cell in filter(lambda cell: cell.is_recorded, line.cells):
+        if cell.span > 1 or (line.known.job.name == "job-09" and unit != "week"):  # one window, which was judged
+            assert {window.key: window.verdict for window in told}[cell.windows[0].key].word == cell.word
+            continue
+        mine = [window.verdict.word for window in told if _within(window, cell.place, laid)]
+        of = [word for word in mine if word not in (verdict.NOT_OWED, verdict.PRUNED)]
+        said = (line.known.job.name, laid.name(cell.place), of, cell)
+        assert len(of) == cell.total, said
+        assert of.count(verdict.COMPLETE) + of.count(verdict.SKIPPED) == cell.done, said
+        assert cell.word == min(of, key=WORST_FIRST.index), said
 
 
 def _judged_one_by_one(book: Book, line: LineOverTime, axis: Axis) -> list[verdict.Window]:

@@ -3111,6 +3111,16 @@ SHOWN = (
         (OF_TIME + "what_is_counted_says_what_is_judged",),
     ),
     Mutant(
+        "a day is what its first hour is",
+        (Fault(OVER_TIME, "sum(cell.done for cell in counted)", "counted[0].done"),),
+        (OF_TIME + "what_is_counted_by_the_hour_says_what_is_judged",),
+    ),
+    Mutant(
+        "an hour that is not whole has its day judged",
+        (Fault(OVER_TIME, "return {line: hours if pays and n >= _MANY * of_hour else pieces", "return {line: pieces"),),
+        (OF_TIME + "of_a_dense_line_only_the_hours_are_judged_that_are_not_whole",),
+    ),
+    Mutant(
         "messages that are to be delivered are not looked for in what is counted",
         (Fault(OVER_TIME, " and place not in waiting:", ":"),),
         (OF_TIME + "a_completed_run_with_a_message_to_deliver_is_not_counted_as_well",),

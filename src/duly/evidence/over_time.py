@@ -2,28 +2,28 @@
 
 A piece in which every window that the schedule has is settled is only counted: one statement counts the rows of all lines, and
 the schedule says how many there should be. Any other piece is judged window by window, by the judgement that every view rests
-on. So what is well costs next to nothing, however dense it is, and what is not is told in the words of all other views. What
-began before a line did, and what was pruned, is *not recorded*: nobody can say that it went well.
+on. So what is well costs next to nothing, however dense it is, and what is not is told in the words of all other views. Of a
+line that comes due every few minutes the hours of a day are counted apart: a window that is missing has those of its hour
+judged, and not those of its day. What began before a line did, and what was pruned, is *not recorded*: nobody can say that it
+went well.
 
-A window lies where its name does: a period where it begins, a fire where it is due. A period that is longer than the pieces
-spans them.
+A period that is longer than the pieces spans them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from itertools import takewhile
+from itertools import groupby
 
 from duly.evidence import verdict
 from duly.evidence.axis import Axis
+from duly.evidence.pieces import Pieces, lies_at
 from duly.evidence.verdict import Window, windows_of_many
 from duly.ledger.ask import Statement, every
 from duly.ledger.backfill_states import ors
 from duly.ledger.message_states import UNSETTLED
 from duly.ledger.records import SERIES_COLUMNS, VERSION_COLUMNS, Known, Series, Version
-from duly.ledger.register import schedule_of
 from duly.ledger.spells import Placed, Spell, spell_in_force, spells_with, tiles_after
-from duly.records import record, replace
+from duly.records import record
 from duly.times import DAY, SECOND, Zone
 
 TYPE_CHECKING = False
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from duly.schedule.occurrence import Occurrence
-    from duly.schedule.spec import Schedule
 
     # The spells of a line, and by zone and grain what is known of it with the series of these.
     _Placing: TypeAlias = tuple[list[Spell], dict[tuple[str, str], Known]]
 
-    # Rows of a series in a part of civil time: its piece, how many they are, completed, skipped, unknown, failed.
-    _Part: TypeAlias = tuple[int, int, int, int, int, int]
+    # Rows of a series in a part of civil time, and in which pass of an hour that comes twice: how many they are, completed,
+    # skipped, unknown, failed.
+    _Part: TypeAlias = list[int]
 
 # The worst first. What is not recorded is no better than what is well: it stands where nothing else does.
 WORST_FIRST = (
@@ -58,7 +58,7 @@ NOT_RECORDED = (verdict.NOT_OWED, verdict.PRUNED)
 
 JUDGE_AT_MOST = 20_000  # windows that are judged one by one for one view
 _RUNS_AT_MOST = 20_000  # that have messages to be delivered
-_FEW_IN_ALL = 1_000  # windows that are worked out once for all lines of a schedule
+_MANY = 4  # windows of an hour
 _FEW = 16  # windows that are read with others sooner than asked for apart from them
 
 ROWS_IN_PIECES = Statement(
@@ -102,7 +102,7 @@ class Cell:
     """What a line did in some pieces that follow one another: one, or as many as its window is long.
 
     `word` is the worst state of its windows; `total` are all that it has, `done` those that are complete or skipped, `coming`
-    those that are not due yet. `windows` are those that were judged one by one, all of them or the ones that were looked at.
+    those that are not due yet. `windows` are those that were judged one by one, where counting was not enough.
     `unseen`: too many are not settled to look at each.
     """
 
@@ -134,81 +134,12 @@ class LineOverTime:
     cells: list[Cell]
 
 
-class _Pieces:
-    """An axis as the windows of many lines are laid on it. What lines of one schedule or zone share is worked out once."""
+@record
+class _Rows:
+    """The rows of lines by series, in parts of civil time of so many units: two to the second, as names are."""
 
-    def __init__(self, axis: Axis) -> None:
-        self.axis = axis
-        self.starts = axis.starts()
-        self._edges = [*self.starts, axis.end]
-        self._expected: dict[tuple[object, ...], list[int]] = {}
-        self._occurrences: dict[tuple[object, ...], list[Occurrence]] = {}
-        self._places: dict[str, dict[tuple[int, int], int]] = {}
-
-    def place(self, instant: int) -> int:
-        return len(self.starts) if instant >= self._edges[-1] else bisect_right(self.starts, instant) - 1
-
-    def edge(self, instant: int) -> int:
-        """The edge between pieces that an instant is nearest to."""
-        after = bisect_left(self._edges, instant)
-        if after == 0:
-            return 0
-        if after == len(self._edges):
-            return len(self.starts)
-        is_nearer_before = instant - self._edges[after - 1] < self._edges[after] - instant
-        return after - 1 if is_nearer_before else after
-
-    def expected(self, known: Known) -> list[int]:
-        """How many windows of the schedule in force lie in each piece."""
-        what, version = _schedule_of(known), known.version
-        assert version is not None
-        found = self._expected.get(what)
-        if found is None:
-            found = self._expected[what] = [0] * len(self.starts)
-            for instant in _bare(schedule_of(version)).instants(self.starts[0] - 1, self._edges[-1] - 1):
-                found[self.place(instant)] += 1
-        return found
-
-    def occurrences(self, known: Known, places: list[int]) -> list[Occurrence]:
-        """The windows of the schedule in force that lie in pieces from the first to the last of these."""
-        since, until = self.starts[places[0]], self._edges[places[-1] + 1]
-        if sum(self.expected(known)) > _FEW_IN_ALL:
-            return _occurrences(known, since, until)
-        what = (*_schedule_of(known), known.version and known.version.at)
-        found = self._occurrences.get(what)
-        if found is None:
-            found = self._occurrences[what] = _occurrences(known, self.starts[0], self._edges[-1])
-        return [occurrence for occurrence in found if since <= _lies_at(known, occurrence) < until]
-
-    def place_of_name(self, zone: str, unit: int, part: int, second: int) -> int:
-        """The piece that a part of civil time in a zone begins in."""
-        places = self._places.setdefault(zone, {})
-        found = places.get((part, second))
-        if found is None:
-            civil = part * unit // 2
-            offsets = Zone(zone).offsets_of(civil)
-            found = places[part, second] = self.place((civil - offsets[second]) * SECOND)
-        return found
-
-
-def _schedule_of(known: Known) -> tuple[object, ...]:
-    """What of a version says where its windows lie."""
-    version = known.version
-    assert version is not None
-    names = ("kind", "zone", "grain", "gap", "fold", "lines", "interval", "anchor")
-    return tuple(getattr(version, name) for name in names)
-
-
-def _occurrences(known: Known, since: int, until: int) -> list[Occurrence]:
-    """The windows of the schedule in force that lie in [since, until)."""
-    from_then_on = spell_in_force(known).ending_after(since - 1)
-    found = takewhile(lambda occurrence: _lies_at(known, occurrence) < until, from_then_on)
-    return [occurrence for occurrence in found if _lies_at(known, occurrence) >= since]
-
-
-def _bare(schedule: Schedule) -> Schedule:
-    """The schedule with the same windows, due where they end."""
-    return schedule if schedule.at is None else replace(schedule, at=None)
+    unit: int
+    parts: dict[int, list[_Part]]
 
 
 class _Plan:
@@ -231,14 +162,14 @@ async def over_time(lines: list[Known], axis: Axis, instant: int) -> list[LineOv
     First it is said of each what has to be looked at, then all of that is read at once: it takes as many statements as one
     line does.
     """
-    pieces = _Pieces(axis)
-    undelivered = await _undelivered(pieces)
+    pieces = Pieces(axis.starts(), axis.end)
+    undelivered = await _undelivered(axis)
     # Where not all messages are known that are to be delivered, nothing is well because it was counted.
     quick = [] if undelivered is None else [known for known in lines if _is_quick(known, pieces)]
-    rows = await _rows(quick, pieces)
-    are_quick = {known.line.id for known in quick if known.line is not None}
+    laid_on = _laid_on(quick, pieces)
+    rows = await _rows(quick, axis, by_hours=any(theirs is not pieces for theirs in laid_on.values()))
     others = [
-        known for known in lines if known.line is not None and known.line.id not in are_quick and _has_windows(known)
+        known for known in lines if known.line is not None and known.line.id not in laid_on and _has_windows(known)
     ]
     placing = await _placing(others)
     left = JUDGE_AT_MOST
@@ -250,9 +181,11 @@ async def over_time(lines: list[Known], axis: Axis, instant: int) -> list[LineOv
         assert line is not None
         if series is None or not _has_windows(known):
             plan = _Plan([], lambda _: [])
-        elif line.id in are_quick:
+        elif line.id in laid_on:
             waiting = (undelivered or {}).get(series.id, [])
-            plan = _counted(known, pieces, rows.get(series.id, []), waiting, instant, left)
+            plan = _counted(known, laid_on[line.id], rows, waiting, instant, left)
+            if laid_on[line.id] is not pieces:
+                plan = _Plan(plan.asks, _together(plan.finish, laid_on[line.id], pieces))
         else:
             plan = _judged(known, *placing[line.id], pieces, instant, left)
         left -= plan.many
@@ -267,7 +200,7 @@ def _has_windows(known: Known) -> bool:
     return known.version is not None and known.series is not None
 
 
-def _is_quick(known: Known, pieces: _Pieces) -> bool:
+def _is_quick(known: Known, pieces: Pieces) -> bool:
     """Whether a line may be counted: one schedule names all its windows, and they are no longer than the pieces."""
     version = known.version
     if version is None or known.series is None or known.job.version != 1 or version.calendar:
@@ -278,15 +211,26 @@ def _is_quick(known: Known, pieces: _Pieces) -> bool:
 # -- counted ------------------------------------------------------------------------------------------------------------
 
 
-async def _rows(quick: list[Known], pieces: _Pieces) -> dict[int, list[_Part]]:
-    """The rows of lines by series, in parts."""
+def _laid_on(quick: list[Known], pieces: Pieces) -> dict[int, Pieces]:
+    """By line the pieces that it is counted in: those of the axis, or hours.
+
+    It is hours where a line comes due several times in each, and the rows of all lines make fewer groups by far than they are.
+    """
+    hours = pieces.hours()
+    many = {known.line.id: sum(pieces.expected(known)) for known in quick if known.line is not None}
+    of_hour = len(hours.starts)
+    pays = len(pieces.starts) < of_hour and sum(many.values()) >= _MANY * sum(min(of_hour, n) for n in many.values())
+    return {line: hours if pays and n >= _MANY * of_hour else pieces for line, n in many.items()}
+
+
+async def _rows(quick: list[Known], axis: Axis, *, by_hours: bool) -> _Rows:
+    """The rows of lines by series, in parts of civil time, each of which begins where a piece does or within it."""
     if not quick:
-        return {}
-    axis = pieces.axis
-    in_step = axis.unit != "hour" and all(
-        known.version is not None and known.version.zone == axis.zone for known in quick
-    )
-    unit = 2 * (86_400 if in_step else 3_600 if axis.unit == "hour" and _whole_hours(quick, axis) else 900)
+        return _Rows(1, {})
+    in_step = not by_hours and axis.unit != "hour"
+    in_step = in_step and all(known.version is not None and known.version.zone == axis.zone for known in quick)
+    is_hour = (by_hours or axis.unit == "hour") and _whole_hours(quick, axis)
+    unit = 2 * (86_400 if in_step else 3_600 if is_hour else 900)
     first, last = quick[0], quick[-1]
     assert first.line is not None
     assert last.line is not None
@@ -300,20 +244,11 @@ async def _rows(quick: list[Known], pieces: _Pieces) -> dict[int, list[_Part]]:
         last_name=last.job.name,
         last_scope=last.line.scope,
     )
-    zones = {known.series.id: known.series.zone for known in quick if known.series is not None}
-    by_series: dict[int, list[_Part]] = {series: [] for series in zones}
-    # One at a time of ten thousand: what is looked up for each is looked up once for all that begin together.
-    places: dict[tuple[str, int, int], int] = {}
-    for series, part, second, *counts in found:
-        zone = zones.get(series)
-        if zone is None:
-            continue
-        place = places.get((zone, part, second))
-        if place is None:
-            place = places[zone, part, second] = pieces.place_of_name(zone, unit, part, second)
-        rows, completed, skipped, unknown, failed = counts
-        by_series[series].append((place, rows, completed, skipped, unknown, failed))
-    return by_series
+    parts: dict[int, list[_Part]] = {known.series.id: [] for known in quick if known.series is not None}
+    for series, *part in found:
+        if series in parts:
+            parts[series].append(part)
+    return _Rows(unit, parts)
 
 
 def _whole_hours(quick: list[Known], axis: Axis) -> bool:
@@ -328,9 +263,9 @@ def _names(axis: Axis) -> dict[str, int]:
     return {"first": 2 * ((axis.start - DAY) // SECOND), "last": 2 * ((axis.end + DAY) // SECOND)}
 
 
-async def _undelivered(pieces: _Pieces) -> dict[int, list[int]] | None:
+async def _undelivered(axis: Axis) -> dict[int, list[int]] | None:
     """By series the names of runs that have messages to be delivered; None where they are too many."""
-    names = await every(UNDELIVERED, lambda *pair: pair, **_names(pieces.axis), limit=_RUNS_AT_MOST + 1)
+    names = await every(UNDELIVERED, lambda *pair: pair, **_names(axis), limit=_RUNS_AT_MOST + 1)
     if len(names) > _RUNS_AT_MOST:
         return None
     found: dict[int, list[int]] = {}
@@ -341,26 +276,29 @@ async def _undelivered(pieces: _Pieces) -> dict[int, list[int]] | None:
 
 def _counted(
     known: Known,
-    pieces: _Pieces,
-    parts: list[_Part],
+    pieces: Pieces,
+    found: _Rows,
     undelivered: list[int],
     instant: int,
     left: int,
 ) -> _Plan:
     """The cells of a line whose windows are no longer than the pieces."""
+    assert known.series is not None
+    zone = known.series.zone
     expected = pieces.expected(known)
     many = len(expected)
     rows, completed, skipped = [0] * many, [0] * many, [0] * many
     bad: dict[int, set[str]] = {}
-    for place, there, well, passed, unknown, failed in parts:
+    for part, second, there, well, passed, unknown, failed in found.parts[known.series.id]:
+        place = pieces.place_of_name(zone, found.unit, part, second)
         if 0 <= place < many:
-            words = ((verdict.UNKNOWN, unknown), (verdict.FAILED, failed))
-            bad.setdefault(place, set()).update(word for word, number in words if number)
+            if unknown or failed:
+                words = ((verdict.UNKNOWN, unknown), (verdict.FAILED, failed))
+                bad.setdefault(place, set()).update(word for word, number in words if number)
             rows[place] += there
             completed[place] += well
             skipped[place] += passed
-    assert known.series is not None
-    waiting = {pieces.place_of_name(known.series.zone, 2, name >> 1, name & 1) for name in undelivered}
+    waiting = {pieces.place_of_name(zone, 2, name >> 1, name & 1) for name in undelivered}
     edge = _edges_of(known)
     cells: dict[int, Cell] = {}
     to_judge: list[int] = []
@@ -371,7 +309,7 @@ def _counted(
         if rows[place] == done == total and place not in waiting:
             word = verdict.COMPLETE if completed[place] else verdict.SKIPPED
             cells[place] = Cell(place, 1, word, total, done, 0, [])
-        elif rows[place] == 0 and (word := edge(pieces.axis.pieces[place], instant)):
+        elif rows[place] == 0 and (word := edge(pieces.edges[place], pieces.edges[place + 1], instant)):
             cells[place] = Cell(place, 1, word, total, 0, total if word == verdict.COMING else 0, [])
         else:
             to_judge.append(place)
@@ -386,7 +324,7 @@ def _counted(
             by_place: dict[int, list[Window]] = {}
             for window in windows:
                 assert window.occurrence is not None
-                by_place.setdefault(pieces.place(_lies_at(window.known, window.occurrence)), []).append(window)
+                by_place.setdefault(pieces.place(lies_at(window.known, window.occurrence)), []).append(window)
             for place in stretch:
                 mine = by_place.get(place, [])
                 if mine or expected[place]:
@@ -396,7 +334,7 @@ def _counted(
     return _Plan(asks, finish)
 
 
-def _edges_of(known: Known) -> Callable[[Occurrence, int], str]:
+def _edges_of(known: Known) -> Callable[[int, int, int], str]:
     """Of pieces that have no row at all: which are wholly to come, or wholly not recorded, whatever windows they have."""
     line, series = known.line, known.series
     assert line is not None
@@ -405,14 +343,41 @@ def _edges_of(known: Known) -> Callable[[Occurrence, int], str]:
     starts = line.starts
     begins = 0 if starts is None else min(starts, line.opened_until or starts) - 3 * DAY
 
-    def word(piece: Occurrence, instant: int) -> str:
-        if piece.start > instant:
-            return verdict.COMING if line.ends is None or piece.end <= line.ends else verdict.NOT_OWED
-        if piece.end <= horizon:
+    def word(start: int, end: int, instant: int) -> str:
+        if start > instant:
+            return verdict.COMING if line.ends is None or end <= line.ends else verdict.NOT_OWED
+        if end <= horizon:
             return verdict.PRUNED
-        return verdict.NOT_OWED if piece.end <= begins or (line.ends is not None and piece.start > line.ends) else ""
+        return verdict.NOT_OWED if end <= begins or (line.ends is not None and start > line.ends) else ""
 
     return word
+
+
+def _together(
+    finish: Callable[[list[list[Window]]], list[Cell]], hours: Pieces, pieces: Pieces
+) -> Callable[[list[list[Window]]], list[Cell]]:
+    """The cells of hours, made cells of the pieces that these lie in."""
+
+    def cells(judged: list[list[Window]]) -> list[Cell]:
+        by_piece = groupby(finish(judged), key=lambda cell: pieces.place(hours.starts[cell.place]))
+        return [_of_hours(place, list(theirs)) for place, theirs in by_piece]
+
+    return cells
+
+
+def _of_hours(place: int, cells: list[Cell]) -> Cell:
+    # What the line began or was pruned in has windows that are none of its own, as `_cell` has it.
+    counted = [cell for cell in cells if cell.is_recorded] or cells
+    return Cell(
+        place,
+        1,
+        min((cell.word for cell in counted), key=_RANK.__getitem__),
+        sum(cell.total for cell in counted),
+        sum(cell.done for cell in counted),
+        sum(cell.coming for cell in counted),
+        [window for cell in cells for window in cell.windows],
+        any(cell.unseen for cell in counted),
+    )
 
 
 def _stretches(places: list[int], expected: list[int]) -> Iterator[list[int]]:
@@ -484,7 +449,7 @@ def _judged(
     known: Known,
     spells: list[Spell],
     by_series: dict[tuple[str, str], Known],
-    pieces: _Pieces,
+    pieces: Pieces,
     instant: int,
     at_most: int,
 ) -> _Plan:
@@ -492,11 +457,10 @@ def _judged(
 
     From the first that is too many on each piece says so: an empty one would say that nothing comes due there.
     """
-    axis = pieces.axis
     placed: list[Placed] = []
     unseen = len(pieces.starts)  # the first piece of which not each window is looked at
-    for each in tiles_after(spells, axis.start):
-        if each.occurrence.start >= axis.end:
+    for each in tiles_after(spells, pieces.edges[0]):
+        if each.occurrence.start >= pieces.edges[-1]:
             break
         if len(placed) >= max(0, at_most):
             unseen = _span_of(each.spell, each.occurrence, pieces)[0]
@@ -522,7 +486,8 @@ def _judged(
                 cells.append(_cell(first, min(beyond, len(pieces.starts)) - first, mine, total))
         seen = cells[-1].place + cells[-1].span if cells else 0
         for place in range(max(seen, unseen), len(pieces.starts)):
-            word, total = edge(axis.pieces[place], instant), max(1, pieces.expected(known)[place])
+            word = edge(pieces.edges[place], pieces.edges[place + 1], instant)
+            total = max(1, pieces.expected(known)[place])
             is_coming = word == verdict.COMING
             cells.append(Cell(place, 1, word, total, 0, total, []) if is_coming else _cell(place, 1, [], total))
         return cells
@@ -530,22 +495,15 @@ def _judged(
     return _Plan(asks, finish)
 
 
-def _span_of(spell: Spell, occurrence: Occurrence, pieces: _Pieces) -> tuple[int, int]:
+def _span_of(spell: Spell, occurrence: Occurrence, pieces: Pieces) -> tuple[int, int]:
     """The pieces of a window, half-open: of a period that covers two or more of them all, else the one that it lies in."""
     if spell.schedule.kind not in ("cron", "every"):
         first, beyond = pieces.edge(occurrence.start), pieces.edge(occurrence.end)
-        piece = pieces.axis.pieces[0]
-        if 2 * (occurrence.end - occurrence.start) > 3 * (piece.end - piece.start):
+        if 2 * (occurrence.end - occurrence.start) > 3 * (pieces.edges[1] - pieces.edges[0]):
             return first, max(beyond, first + 1)
     at = occurrence.start if spell.schedule.kind not in ("cron", "every") else occurrence.due
     place = pieces.place(at)
     return place, place + 1
-
-
-def _lies_at(known: Known, occurrence: Occurrence) -> int:
-    """Where a window lies: a period where it begins, a fire where it is due."""
-    assert known.version is not None
-    return occurrence.end if known.version.kind in ("cron", "every") else occurrence.start
 
 
 def _cell(place: int, span: int, windows: list[Window], total: int, bad: Iterable[str] = ()) -> Cell:
