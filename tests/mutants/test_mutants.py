@@ -3062,6 +3062,18 @@ SHOWN = (
         ("tests/web/test_thousand.py::test_a_grid_of_a_hundred_lines_asks_no_more_than_one_of_ten[sqlite]",),
     ),
     Mutant(
+        "PostgreSQL may read the whole table for some spans of it",
+        (
+            Fault(
+                "store/postgres_sql.py",
+                "_IN_SPANS.sub(IN_SPANS, statement.sql)",
+                'statement.sql.replace("{in_spans}", "")',
+            ),
+        ),
+        ("tests/store/test_plans_on_postgres.py",),
+        on_postgres=True,
+    ),
+    Mutant(
         "what is read for many lines is taken for the first of them",
         (
             Fault(

@@ -27,18 +27,14 @@ if TYPE_CHECKING:
 
 TOLD_OF = (states.RUNNING, states.FAILED, states.UNKNOWN)  # whose attempt says how far it came
 
-# The bounds of all spans are given beside them, for a planner that has statistics of names and none of what is in a text.
-# SQLite has none, and would read all that lies within those bounds, once for each span: there no index is read by them.
-
 RUNS = Statement(
     "runs_in_spans",
     f"""
 select {RUN_COLUMNS}
   from {{spans}}
- cross join duly_run r
+ cross join {{in_spans}}duly_run r
   {LEASES}
  where r.series = spans.series and r.nominal between spans.first and spans.last
-   and {{beside}}r.nominal between :low and :high
  order by r.series, r.nominal, r.revision
 """,
 )
@@ -62,7 +58,6 @@ select distinct m.series, m.nominal, m.revision
   from {{spans}}
  cross join duly_message m
  where m.series = spans.series and m.nominal between spans.first and spans.last
-   and {{beside}}m.nominal between :low and :high
    and {ors("m.state", UNSETTLED)}
 """,
 )
@@ -84,9 +79,8 @@ PROGRESS = Statement(
     """
 select p.series, p.nominal, p.revision, p.attempt_id, p.done, p.total, p.at
   from {spans}
- cross join duly_progress p
+ cross join {in_spans}duly_progress p
  where p.series = spans.series and p.nominal between spans.first and spans.last
-   and {beside}p.nominal between :low and :high
 """,
 )
 
@@ -96,9 +90,8 @@ REQUESTS = Statement(
     """
 select e.series, e.nominal, e.revision, e.attempt_id, e.at, e.by, e.reason
   from {spans}
- cross join duly_event e
+ cross join {in_spans}duly_event e
  where e.series = spans.series and e.nominal between spans.first and spans.last
-   and {beside}e.nominal between :low and :high
    and e.kind = 'cancel_asked'
  order by e.id desc
 """,
@@ -109,9 +102,8 @@ TALLIES = Statement(
     f"""
 select m.series, m.nominal, m.revision, {TALLY_COLUMNS}
   from {{spans}}
- cross join duly_message m
+ cross join {{in_spans}}duly_message m
  where m.series = spans.series and m.nominal between spans.first and spans.last
-   and {{beside}}m.nominal between :low and :high
  group by m.series, m.nominal, m.revision
 """,
 )
@@ -122,9 +114,8 @@ SETTLED = Statement(
     """
 select r.series, sum(case when r.state = 'completed' then 1 else 0 end), sum(case when r.state = 'skipped' then 1 else 0 end)
   from {spans}
- cross join duly_run r
+ cross join {in_spans}duly_run r
  where r.series = spans.series and r.nominal between spans.first and spans.last
-   and {beside}r.nominal between :low and :high
    and r.due > :since and r.due <= :until
  group by r.series
 """,
@@ -168,15 +159,15 @@ async def on_record(spans: Sequence[Span]) -> OnRecord:
         return OnRecord({}, {}, {}, {}, {}, {})
     given = _given(spans)
     rows: dict[int, dict[int, Run]] = {}
-    for row in await every(RUNS, Run, **given):
+    for row in await every(RUNS, Run, spans=given):
         rows.setdefault(row.series, {})[row.nominal] = row  # of several revisions the last one read is the newest
     ranges: dict[int, list[tuple[int, int, str, int]]] = {}
-    for series, *skipped in await every(RANGES, lambda *cells: cells, spans=given["spans"]):
+    for series, *skipped in await every(RANGES, lambda *cells: cells, spans=given):
         ranges.setdefault(series, []).append((skipped[0], skipped[1], skipped[2], skipped[3]))
     backfills: dict[int, list[Backfill]] = {}
-    for backfill in await every(LIVE_BACKFILLS, Backfill, spans=given["spans"]):
+    for backfill in await every(LIVE_BACKFILLS, Backfill, spans=given):
         backfills.setdefault(backfill.series, []).append(backfill)
-    undelivered = await every(UNDELIVERED, RunId, **given)
+    undelivered = await every(UNDELIVERED, RunId, spans=given)
     newest = [row for of_series in rows.values() for row in of_series.values()]
     return OnRecord(
         rows,
@@ -197,7 +188,7 @@ async def settled_in_spans(spans: Sequence[Span], since: int, until: int) -> dic
     """By series how many of the runs in its span that came due in (since, until] are complete, and how many skipped."""
     if not spans:
         return {}
-    found = await every(SETTLED, lambda *cells: cells, **_given(spans), since=since, until=until)
+    found = await every(SETTLED, lambda *cells: cells, spans=_given(spans), since=since, until=until)
     return {series: (completed, skipped) for series, completed, skipped in found}
 
 
@@ -206,7 +197,7 @@ async def tallies(runs: Iterable[RunId]) -> dict[RunId, Tally]:
     spans = [(run.series, run.nominal, run.nominal) for run in runs]
     if not spans:
         return {}
-    found = await every(TALLIES, lambda *cells: cells, **_given(spans))
+    found = await every(TALLIES, lambda *cells: cells, spans=_given(spans))
     return {RunId(*cells[:3]): Tally(*cells[3:]) for cells in found}
 
 
@@ -215,7 +206,7 @@ async def progress(rows: Iterable[Run]) -> dict[tuple[RunId, bytes | None], Prog
     spans = [(row.series, row.nominal, row.nominal) for row in rows]
     if not spans:
         return {}
-    found = await every(PROGRESS, lambda *cells: cells, **_given(spans))
+    found = await every(PROGRESS, lambda *cells: cells, spans=_given(spans))
     return {(RunId(*cells[:3]), cells[3]): Progress(*cells[4:]) for cells in found}
 
 
@@ -224,12 +215,11 @@ async def requests(rows: Iterable[Run]) -> dict[tuple[RunId, bytes | None], Requ
     spans = [(row.series, row.nominal, row.nominal) for row in rows]
     if not spans:
         return {}
-    found = await every(REQUESTS, lambda *cells: cells, **_given(spans))
+    found = await every(REQUESTS, lambda *cells: cells, spans=_given(spans))
     return {(RunId(*cells[:3]), cells[3]): Request(*cells[4:]) for cells in found}
 
 
-def _given(spans: Sequence[Span]) -> dict[str, int | str | bytes | None]:
+def _given(spans: Sequence[Span]) -> str:
     import json
 
-    low, high = min(first for _, first, _ in spans), max(last for _, _, last in spans)
-    return {"spans": json.dumps(spans), "low": low, "high": high}
+    return json.dumps(spans)

@@ -36,10 +36,10 @@ class Statement:
     `{unsettled}` says of the run r that it is unsettled. `{absent}` is a condition that the run has no row: so that where
     locks are taken a duplicate takes none. `{lockable}` is 1 where no other transaction holds the lock of number `:lock`, which
     this one then holds to its end, else 0; nobody waits. `{spans}` is a table of that name with the columns series, first
-    and last, from a JSON list of such triples in `:spans`. `{beside}` stands before a column of a condition that no index is to
-    be read by. With an `event`, `{from}` and `{to}` are the states before and after it, from the table `of` the runs, or
-    another. `refuses` is the error that a violated constraint in this statement means. One that `only_locks` is not sent where
-    one writer works at a time.
+    and last, from a JSON list of such triples in `:spans`; `{in_spans}duly_run` is that other table, which is read by each of
+    them. `{beside}` stands before a column of a condition that no index is to be read by. With an `event`, `{from}` and `{to}`
+    are the states before and after it, from the table `of` the runs, or another. `refuses` is the error that a violated
+    constraint in this statement means. One that `only_locks` is not sent where one writer works at a time.
     """
 
     __slots__ = ("name", "only_locks", "refuses", "sql")

@@ -16,8 +16,16 @@ CLOCK_BY_HAND = "(select at from duly.clock)"
 SPANS = """(select (value->>0)::bigint as series, (value->>1)::bigint as first, (value->>2)::bigint as last
           from jsonb_array_elements(cast(:spans as jsonb))) spans"""
 
+# A planner that knows nothing of what is in a text would rather read the whole table, once, for all spans. It is not asked.
+IN_SPANS = r"""lateral (
+        select of_span.*
+          from \1 of_span
+         where of_span.series = spans.series and of_span.nominal between spans.first and spans.last
+        offset 0)"""
+
 PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
 _TABLE = re.compile(r"\bduly_(\w+)")
+_IN_SPANS = re.compile(r"{in_spans}(\w+)")
 
 _spelled: dict[tuple[Statement, str], str] = {}
 
@@ -31,7 +39,7 @@ def spell(statement: Statement, clock: str) -> str:
     """A statement's text for PostgreSQL, with its tables in the schema duly."""
     ready = _spelled.get((statement, clock))
     if ready is None:
-        ready = _TABLE.sub(r"duly.\1", statement.sql)
+        ready = _TABLE.sub(r"duly.\1", _IN_SPANS.sub(IN_SPANS, statement.sql))
         tokens: Mapping[str, str] = {
             "{now}": clock,
             "{or_rollback}": "",

@@ -153,6 +153,7 @@ def render(statement: Statement) -> tuple[str, bool]:
         sql = statement.sql.replace("{or_rollback}", "or rollback")
         for token in ("{share}", "{lock}", "{still}", "{alone}", "{free}", "{absent}"):  # one writer at a time
             sql = sql.replace(token, "")
+        sql = sql.replace("{in_spans}", "")  # tables are read in the order that is written
         sql = sql.replace("{lockable}", "1").replace("{spans}", SPANS).replace("{beside}", "+")
         ready = _rendered[statement] = (sql.replace("{now}", ":now"), "{now}" in sql)
     return ready
