@@ -478,9 +478,9 @@ def test_on_a_server_nobody_who_claims_waits_for_a_batch(on_postgres: PostgresBo
 def test_a_pace_takes_less_when_a_batch_was_long_and_rests_as_long() -> None:
     pace = Pace(100)
 
-    rested = [(pace.after(seconds), pace.many) for seconds in (0.2, 0.2, 0.03, 0.001, 0.001, 0.001)]
+    rested = [(pace.after(seconds), pace.many) for seconds in (0.2, 0.03, 0.02, 0.001, 0.001, 0.001)]
 
-    assert rested == [(0.2, 50), (0.2, 25), (0.03, 25), (0.002, 50), (0.002, 100), (0.002, 100)]
+    assert rested == [(0.2, 50), (0.03, 25), (0.02, 25), (0.002, 50), (0.002, 100), (0.002, 100)]
     assert [pace.less() for _ in range(3)] == [True, True, False]
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 FIRST, BATCH = 500, 5_000  # runs or keys in one transaction: at first, and at most
-AIM_SECONDS = 0.05  # how long a batch may hold what it locks
+HOLD_SECONDS = 0.05  # how long a batch may hold what it locks: half of it is aimed at, for the next one may meet more
 SHORTEST_PAUSE = 0.002
 
 
@@ -44,9 +44,9 @@ class Pace:
 
     def after(self, seconds: float) -> float:
         """After a batch that took so long: take as many next as fit, after a pause of so many seconds."""
-        if seconds > AIM_SECONDS:
+        if seconds > HOLD_SECONDS / 2:
             self.many = max(self.many // 2, 1)
-        elif seconds < AIM_SECONDS / 4:
+        elif seconds < HOLD_SECONDS / 8:
             self.many = min(self.many * 2, self._most)
         return max(seconds, SHORTEST_PAUSE)
 
