@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -164,11 +163,8 @@ def test_a_connection_that_asks_nothing_is_closed(quiet: Book, monkeypatch: pyte
 
     with served_as_by_command(quiet) as port, socket.create_connection(("127.0.0.1", port), timeout=10) as silent:
         silent.sendall(said)
-        began = time.monotonic()
-        while silent.recv(65_536):
+        while silent.recv(65_536):  # raises, where it is not closed
             pass
-
-    assert time.monotonic() - began < 5
 
 
 def test_a_page_that_takes_longer_than_a_head_is_answered(quiet: Book, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,10 +172,12 @@ def test_a_page_that_takes_longer_than_a_head_is_answered(quiet: Book, monkeypat
 
     with served_as_by_command(quiet) as port, socket.create_connection(("127.0.0.1", port), timeout=10) as listens:
         listens.sendall(b"GET /life HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        began, heard = time.monotonic(), b""
-        while time.monotonic() - began < 1 and b"data: " not in heard:
+        heard = b""
+        while b"data: " not in heard:
             heard += listens.recv(65_536)
-        time.sleep(0.6)
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as silent:  # it came later, and is closed
+            while silent.recv(65_536):
+                pass
         listens.setblocking(False)
         assert not _is_closed(listens)
 

@@ -12,12 +12,13 @@ from duly.cli.change import add_reason, reason_given
 from duly.cli.complain import Unsaid
 from duly.cli.ledgers import is_postgres, open_ledger, path_of_ledger, url_of_ledger
 from duly.cli.output import iso, note, show, table
-from duly.errors import Misuse, TimeInvalid
+from duly.errors import TimeInvalid
 from duly.ledger.address import key_of
 from duly.ledger.named import TO_FILL_IN
 from duly.ledger.resolve import Word
 from duly.ledger.restore import doubt_since, whole_until
 from duly.redaction import shown_url
+from duly.store import without_psycopg
 from duly.store.tried import write_or_try
 from duly.times import parse_instant
 from duly.work.identity import actor
@@ -201,8 +202,5 @@ def _of(flag: str | None) -> tuple[ModuleType, str]:
     try:
         from duly.store.migrations import postgres
     except ImportError as e:
-        raise Misuse(
-            "ledger: a PostgreSQL ledger needs psycopg, which is not installed",
-            next_step="pip install 'duly[postgres]'",
-        ) from e
+        raise without_psycopg() from e
     return postgres, url

@@ -9,7 +9,7 @@ import os
 from duly.errors import LedgerUnwritable, Misuse
 from duly.records import record, replace
 from duly.redaction import shown_url
-from duly.store import BUSY_SECONDS
+from duly.store import BUSY_SECONDS, without_psycopg
 from duly.store.sqlite import SqliteStore, ledger_path
 from duly.times import SECOND
 from duly.work.whereabouts import files_of, working_directory
@@ -180,10 +180,7 @@ def _postgres(named: NamedLedger) -> Store:
     try:
         from duly.store.postgres import PostgresStore
     except ImportError as e:
-        raise Misuse(
-            "ledger: a PostgreSQL ledger needs psycopg, which is not installed",
-            next_step="pip install 'duly[postgres]'",
-        ) from e
+        raise without_psycopg() from e
     return PostgresStore(named.url, busy_seconds=named.busy_seconds)
 
 

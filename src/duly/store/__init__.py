@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duly.errors import LedgerTooNew, LedgerTooOld
+from duly.errors import LedgerTooNew, LedgerTooOld, Misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,3 +29,10 @@ def refuse_other_versions(facts: Mapping[str, str], *, name: str) -> None:
             "run `duly db migrate`",
             next_step="duly db migrate",
         )
+
+
+def without_psycopg() -> Misuse:
+    """The error where the ledger is in PostgreSQL, and its driver, which is an extra, is not installed."""
+    return Misuse(
+        "ledger: a PostgreSQL ledger needs psycopg, which is not installed", next_step="pip install 'duly[postgres]'"
+    )

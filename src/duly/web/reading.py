@@ -13,7 +13,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from duly.errors import LedgerBusy, LedgerUnavailable, Misuse
+from duly.errors import LedgerBusy, LedgerUnavailable
+from duly.store import without_psycopg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,8 +152,5 @@ def connected(url: str) -> Store:
     try:
         from duly.store.postgres import PostgresStore
     except ImportError as e:
-        raise Misuse(
-            "ledger: a PostgreSQL ledger needs psycopg, which is not installed",
-            next_step="pip install 'duly[postgres]'",
-        ) from e
+        raise without_psycopg() from e
     return PostgresStore(url)
