@@ -59,6 +59,7 @@ from duly.ledger.records import pause_words
 from duly.records import record, replace
 from duly.schedule.written import FLAGS
 from duly.times import SECOND, instant_text
+from duly.work.attempt import onlooker
 from duly.work.child import Signals
 from duly.work.poke import Poke
 from duly.work.schedule_flags import host_zone, line_with
@@ -293,19 +294,18 @@ class Pokes:
     def _work_named(self, declared: Declaration, adhoc: str) -> list[tuple[int, str]]:
         """Work it; answers why it was not."""
         from duly.ledger.named import peek_adhoc, peek_window, take_adhoc, take_window
-        from duly.ledger.records import Claimer
 
         self.ask_probe(declared)
         poke = self.poke(declared)
-        onlooker = Claimer(b"", "", self.order.trigger)
+        looking = onlooker(self.order.trigger)
         try:
             if (window := self.given.one("window")) is not None:
-                glance = peek_window(declared, window, onlooker)
+                glance = peek_window(declared, window, looking)
                 answer = poke.work_named(glance, lambda claimer: take_window(declared, window, claimer))
             else:
                 if not self.given.one("adhoc"):
                     self.teller.adhoc(declared.job, adhoc)
-                glance = peek_adhoc(declared, adhoc, onlooker)
+                glance = peek_adhoc(declared, adhoc, looking)
                 answer = poke.work_named(glance, lambda claimer: take_adhoc(declared, adhoc, claimer))
         except (
             RunPaused,

@@ -200,16 +200,16 @@ def _parse_zone(text: str, bracket: str, zone: str, nominal: int, in_utc: bool) 
 
 def nominal_text(grain: str, nominal: int, zone: str) -> str:
     """The nominal as a key's middle: `2026-W41`, `2026-10-05@06:00`, `2026-10-25T02~2`; a fire in UTC ends in `Z`."""
+    second_pass = "~2" if nominal & 1 else ""
+    if grain == "fire":
+        return f"{civil_text(nominal >> 1)}{second_pass}{'Z' if zone == 'UTC' else ''}"
+    if grain == "hour":
+        return f"{civil_text(nominal >> 1)[:13]}{second_pass}"
     unit, at, offset = grain.partition("@")
     day = (nominal >> 1) // 86_400
     year, month, day_of_month = civil_date(day)
     if unit == "day":
         return f"{year:04d}-{month:02d}-{day_of_month:02d}{at}{offset}"
-    second_pass = "~2" if nominal & 1 else ""
-    if unit == "fire":
-        return f"{civil_text(nominal >> 1)}{second_pass}{'Z' if zone == 'UTC' else ''}"
-    if unit == "hour":
-        return f"{civil_text(nominal >> 1)[:13]}{second_pass}"
     if unit == "month":
         return f"{year:04d}-{month:02d}"
     if unit == "week":

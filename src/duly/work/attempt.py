@@ -47,6 +47,12 @@ class Pulse:
             self.descriptor = -1
 
 
+def onlooker(trigger: str, payload: str | None = None) -> Claimer:
+    """Who only looks whether a run may be claimed, and holds nothing. Raises `Misuse` as for a claimer."""
+    check_trigger(trigger)
+    return Claimer(b"", "", trigger, payload)
+
+
 def check_trigger(words: str) -> None:
     """Raise `Misuse` for what cannot stand on record as that which called: it is shown to whoever looks at an attempt."""
     if not 1 <= len(words) <= LONGEST_TRIGGER or not words.isprintable():

@@ -40,6 +40,7 @@ from duly.work.attempt import (
     Pulse,
     elapsed_since_first,
     ending_of,
+    onlooker,
     passing,
     raise_if_refused,
     record_ending,
@@ -153,12 +154,12 @@ class Job(Generic[Tx]):
         return raise_if_refused(self._store.read(name_meant(declared, meant)))
 
     def _try(self, run: Wanted, payload: str | None, trigger: str) -> Completed | AlreadyCompleted | Busy | NotDue:
+        recalled = self._memory.recall(run.declared, run.window)
+        seen, recalled = self._look(recalled, run, onlooker(trigger, payload))
+        if seen is not None:
+            return self._answered(seen, run, payload, trigger)
         pulse = Pulse(self._store, trigger=trigger, payload=payload)
         try:
-            recalled = self._memory.recall(run.declared, run.window)
-            seen, recalled = self._look(recalled, run, pulse.claimer)
-            if seen is not None:
-                return self._answered(seen, run, payload, trigger)
             with self._claiming() as claiming:
                 named = self._take(claiming, recalled, run, pulse.claimer)
                 if isinstance(named.answer, Held):

@@ -37,7 +37,7 @@ from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.output import done_after_all, found_done, found_in_place
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
-from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, passing, raise_if_refused, retry_delay
+from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, onlooker, passing, raise_if_refused, retry_delay
 from duly.work.declared import wanted_of
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner
@@ -155,12 +155,12 @@ class Job(Generic[Tx]):
     async def _try(
         self, run: Wanted, payload: str | None, trigger: str
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
+        recalled = self._memory.recall(run.declared, run.window)
+        seen, recalled = await self._look(recalled, run, onlooker(trigger, payload))
+        if seen is not None:
+            return await self._answered(seen, run, payload, trigger)
         pulse = Pulse(self._store, trigger=trigger, payload=payload)
         try:
-            recalled = self._memory.recall(run.declared, run.window)
-            seen, recalled = await self._look(recalled, run, pulse.claimer)
-            if seen is not None:
-                return await self._answered(seen, run, payload, trigger)
             async with self._claiming() as claiming:
                 named = await self._take(claiming, recalled, run, pulse.claimer)
                 if isinstance(named.answer, Held):
