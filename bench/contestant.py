@@ -78,15 +78,20 @@ class Given:
         return str(Path(self.path).with_name(name))
 
     def connect(self) -> Any:
-        """A plain connection to the user's database: each statement commits by itself, flushed where its server flushes."""
-        if self.on_postgres:
-            import psycopg
+        """A plain connection to the user's database."""
+        return connect(self.database)
 
-            return psycopg.connect(self.database, autocommit=True, prepare_threshold=0)
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = full")
-        return connection
+
+def connect(database: str) -> Any:
+    """A plain connection: each statement commits by itself, and is flushed where its server flushes."""
+    if database.startswith("postgresql://"):
+        import psycopg
+
+        return psycopg.connect(database, autocommit=True, prepare_threshold=0)
+    connection = sqlite3.connect(database.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = full")
+    return connection
 
 
 class Contestant(Protocol):
