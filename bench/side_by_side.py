@@ -10,6 +10,7 @@ the same database: above 1 is faster than that. Redis is used as it is found, an
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def measure(runs: int, rounds: int, *, only: str = "", places: str = "", redis: 
         "runs": runs,
         "rounds": rounds,
         "places": [
-            {"name": place.name, "title": place.title, "version": versions[place.name]}
+            {"name": place.name, "title": place.title, "database": place.database, "version": versions[place.name]}
             for place in PLACES
             if place.name in versions
         ],
@@ -119,6 +120,11 @@ def _together(rounds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def counts(args: argparse.Namespace) -> tuple[int, int]:
+    """How many runs, and how many rounds, were asked for."""
+    return args.runs or (100 if args.quick else 1_000), args.rounds or (1 if args.quick else 5)
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--runs", type=int, help="how many runs each contestant does (1,000; quick: 100)")
@@ -127,7 +133,7 @@ def main() -> None:
     parser.add_argument("--places", default="", metavar="PARTS", help=", ".join(place.name for place in PLACES))
     parser.add_argument("--redis", default=REDIS, metavar="URL", help=f"an empty database of Redis ({REDIS})")
     args = parser.parse_args()
-    runs, rounds = args.runs or (100 if args.quick else 1_000), args.rounds or (1 if args.quick else 5)
+    runs, rounds = counts(args)
     measured = measure(runs, rounds, only=args.only, places=args.places, redis=args.redis)
     figures = figures_of(measured)
     for figure in figures:

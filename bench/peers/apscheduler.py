@@ -77,5 +77,5 @@ if __name__ == "__main__":
         enter,
         of="apscheduler",
         atomic=False,
-        guarantees="at most once: a job leaves the store before it runs; no record of a run, and an id is free again once taken",
+        guarantees="at most once: a job leaves the store before it runs; no record of a run; an id is free again once taken",
     )

@@ -1,6 +1,6 @@
 """Celery: a task for each run through Redis, to one worker of its own, which acknowledges late; results are kept.
 
-A task id is no key: the same one is worked as often as it is sent. A key is kept by hand, as one of Redis that expires in a day.
+A task id is no key: the same one is worked as often as it is sent. A key is kept by hand: one of Redis, for a day.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ app.conf.update(task_acks_late=True, broker_connection_retry_on_startup=True)
 connected = cache(connect)
 
 
-@app.task(name="credit")  # type: ignore[untyped-decorator]
+@app.task(name="credit")
 def credit(database: str, key: str) -> None:
     connected(database).execute(EFFECT)
 
@@ -75,6 +75,6 @@ if __name__ == "__main__":
         enter,
         of="celery",
         atomic=False,
-        guarantees="at least once (acks_late): what a dead worker held is sent again; no record of a run beyond its result, and "
-        "its key is kept by hand",
+        guarantees="at least once (acks_late): what a dead worker held is sent again; its result is kept, and "
+        "its key by hand, each for a day",
     )

@@ -1,4 +1,4 @@
-"""DBOS: a workflow for each run, its id the key, with one transaction of a data source, whose record commits with the effect."""
+"""DBOS: a workflow for each run, its id the key, with a transaction of a data source, recorded with the effect."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ if __name__ == "__main__":
         enter,
         of="dbos",
         atomic=True,
-        guarantees="the step's record commits with the effect, the workflow's status after it; one that died is replayed, not redone",
+        guarantees="a step's record commits with the effect, the workflow's status later; one that died is replayed, not redone",
     )
     sys.stdout.flush()
     os._exit(0)  # its threads wait for work

@@ -58,9 +58,7 @@ class Queued:
             async with self._one_at_a_time:  # a connection of asyncpg's has one statement at a time
                 await self._effects.execute(EFFECT)
 
-        await queuer.qm.run(
-            mode=QueueExecutionMode.drain, batch_size=BATCH, dequeue_timeout=timedelta(seconds=1)
-        )
+        await queuer.qm.run(mode=QueueExecutionMode.drain, batch_size=BATCH, dequeue_timeout=timedelta(seconds=1))
         await connection.close()
 
 

@@ -60,6 +60,6 @@ if __name__ == "__main__":
         enter,
         of="aws-lambda-powertools",
         atomic=False,
-        guarantees="once for each key while its record lives (a day here); the record follows the effect, so a crash between "
-        "them repeats it",
+        guarantees="once for each key while its record lives (a day here); it is written after the effect, so a crash between "
+        "them leaves the call in progress until that expires, and then repeats it",
     )

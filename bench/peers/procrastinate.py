@@ -53,9 +53,7 @@ def enter(given: Given) -> Iterator[Contestant]:
         await connections[0].execute(EFFECT)
 
     async def begin() -> None:
-        connections.append(
-            await psycopg.AsyncConnection.connect(given.database, autocommit=True, prepare_threshold=0)
-        )
+        connections.append(await psycopg.AsyncConnection.connect(given.database, autocommit=True, prepare_threshold=0))
         await app.open_async()
         await app.schema_manager.apply_schema_async()
 

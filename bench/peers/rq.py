@@ -64,5 +64,5 @@ if __name__ == "__main__":
         enter,
         of="rq",
         atomic=False,
-        guarantees="a job whose worker died is marked failed; an id is refused while Redis keeps its job (result_ttl, a day here)",
+        guarantees="a job whose worker died is marked failed; an id is refused while its job is kept (a day here)",
     )
