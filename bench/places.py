@@ -52,6 +52,9 @@ class Ground:
     new_database: Callable[[], AbstractContextManager[str]]
 
 
+POSTGRES_FLUSHED = PLACES[2]
+
+
 def ready(place: Place) -> AbstractContextManager[Ground]:
     """Make a place ready, and clear it away afterwards. Raises `NotThere`."""
     return _postgres(place) if place.database == POSTGRES else _sqlite(place)

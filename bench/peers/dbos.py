@@ -60,7 +60,7 @@ if __name__ == "__main__":
         enter,
         of="dbos",
         atomic=True,
-        guarantees="a step's record commits with the effect, the workflow's status later; one that died is replayed, not redone",
+        guarantees="a step's record commits with the effect, the workflow's status later; what died is replayed, not redone",
     )
     sys.stdout.flush()
     os._exit(0)  # its threads wait for work
