@@ -47,6 +47,7 @@ def main() -> None:
         "figures": [],
         "not_measured": [],
     }
+    _write(args.json, document)
     for suite in (each for each in SUITES if each in chosen):
         print(f"\n== {suite}", flush=True)
         try:
@@ -54,8 +55,7 @@ def main() -> None:
         except Failed as e:
             print(f"{suite} is not measured: {e}", file=sys.stderr, flush=True)
             document["not_measured"].append({"suite": suite, "why": str(e)})
-    args.json.parent.mkdir(exist_ok=True)
-    args.json.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        _write(args.json, document)
     print(f"\nall figures are in {args.json}; python -m bench report {args.json} puts them into docs/benchmarks.md")
 
 
@@ -97,6 +97,12 @@ def _suite(name: str, *, quick: bool) -> list[Figure]:
         if done.returncode:
             raise Failed((done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1])
         return read(file)
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    """After each suite: who stops it in the middle has what was measured until then."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _machine() -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _rounds(
                 continue
             try:
                 with ground.new_database() as database:
-                    said[entry].append(_once(entry, database, runs, redis))
+                    said[entry].append(once(entry, database, runs=runs, redis=redis))
             except (NotMade, Failed) as e:
                 failed[entry] = str(e)
                 print(f"{place.title}: {entry.name} is not measured: {e}", file=sys.stderr)
@@ -94,7 +94,7 @@ def _rounds(
         yield entry, failed[entry] if entry in failed else _together(said[entry])
 
 
-def _once(entry: Entry, database: str, runs: int, redis: str) -> dict[str, Any]:
+def once(entry: Entry, database: str, *, runs: int, redis: str) -> dict[str, Any]:
     """One contestant's work in a new database, in a process of its own. Raises `Failed`, `NotMade`."""
     line = [python_of(entry.environment), "-m", entry.module, "--runs", str(runs), "--database", database]
     line += ["--redis", redis, "--way", entry.way]
