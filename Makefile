@@ -59,7 +59,7 @@ pictures: $(VENV)/developed  ## the pictures of the dashboard in the docs, of re
 	$(VENV)/bin/python -m tests.web.browser.pictures docs/pictures
 
 clean:  ## remove what was made here
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .campaigns
+	rm -rf $(VENV) .venv-bench .bench build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .campaigns
 	find src tests bench campaigns examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- environments: made again when pyproject.toml changes ------------------------------------------------------------

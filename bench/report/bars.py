@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from math import ceil, floor, log10
 from xml.sax.saxutils import escape
 
+from bench.entries import YARDSTICK
 from bench.report.medians import Standing
-from bench.report.tables import number
+from bench.report.tables import number, ratio
 
 LABELS, BARS, VALUES = 300, 430, 130  # widths, from left to right
 TOP, ROW, BAR, FOOT = 58, 24, 14, 30
@@ -64,7 +65,7 @@ def _legend() -> list[str]:
             f'<rect class="{kind}" x="{x}" y="33" width="10" height="10"/>',
             f'<text class="small" x="{x + 15}" y="42">{text}</text>',
         ]
-    return drawn
+    return [*drawn, f'<text class="small" x="{LABELS}" y="42">in brackets: to the {YARDSTICK}</text>']
 
 
 def _grid(first: int, last: int, height: int) -> list[str]:
@@ -81,12 +82,12 @@ def _grid(first: int, last: int, height: int) -> list[str]:
 def _bar(each: Standing, y: int, first: int, last: int) -> list[str]:
     end, middle = _x(each.runs, first, last), y + ROW // 2
     least, most = _x(each.least, first, last), _x(each.most, first, last)
-    ratio = "" if each.ratio is None else f" ({each.ratio:.2f})"
+    beside = "" if each.ratio is None else f" ({ratio(each.ratio)})"
     return [
         f'<text x="{LABELS - 10}" y="{middle + 4}" text-anchor="end">{escape(each.name)}</text>',
         f'<rect class="{each.kind}" x="{LABELS}" y="{middle - BAR // 2}" width="{round(end - LABELS, 1)}" height="{BAR}"/>',
         f'<line class="spread" x1="{least}" y1="{middle}" x2="{most}" y2="{middle}"/>',
-        f'<text x="{max(end, most) + 8}" y="{middle + 4}">{number(each.runs)}{ratio}</text>',
+        f'<text x="{max(end, most) + 8}" y="{middle + 4}">{number(each.runs)}{beside}</text>',
     ]
 
 

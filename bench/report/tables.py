@@ -9,6 +9,7 @@ from bench.entries import POSTGRES, SQLITE
 from bench.figure import Figure
 from bench.report.medians import Standing, standings
 
+DATABASES = {SQLITE: "SQLite", POSTGRES: "PostgreSQL"}
 NONE = "–"
 
 
@@ -38,7 +39,7 @@ def _rate(each: Standing | None) -> str:
 
 
 def _ratio(each: Standing | None) -> str:
-    return NONE if each is None or each.ratio is None else f"{each.ratio:.2f}"
+    return NONE if each is None or each.ratio is None else ratio(each.ratio)
 
 
 def _offered(each: Standing) -> str:
@@ -61,14 +62,15 @@ def of_not_measured(measured: dict[str, Any]) -> str:
 def of_suite(figures: Iterable[Figure]) -> str:
     """What one of the other scripts measured."""
     rows = [
-        [each.case, each.what, f"{number(each.value)} {each.unit}", "" if each.ratio is None else _of(each)]
+        [
+            each.case,
+            each.what,
+            f"{number(each.value)} {each.unit}",
+            "" if each.ratio is None else f"{ratio(each.ratio)} of {each.of}",
+        ]
         for each in figures
     ]
     return table(["", "", "", "beside"], rows, left={0, 1})
-
-
-def _of(each: Figure) -> str:
-    return f"{each.ratio:.2f} of {each.of}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: set[int]) -> str:
@@ -88,4 +90,8 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-DATABASES = {SQLITE: "SQLite", POSTGRES: "PostgreSQL"}
+def ratio(value: float) -> str:
+    """Two digits behind the point, or as many as say something."""
+    if value >= 10:
+        return number(value)
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
