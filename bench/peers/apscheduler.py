@@ -77,5 +77,5 @@ if __name__ == "__main__":
         enter,
         of="apscheduler",
         atomic=False,
-        guarantees="at most once: a job leaves the store before it runs; no record of a run; an id is free again once taken",
+        guarantees="a job leaves the store when a thread is given it, run or not; no record of a run; its id is free again then",
     )

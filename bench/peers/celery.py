@@ -75,6 +75,6 @@ if __name__ == "__main__":
         enter,
         of="celery",
         atomic=False,
-        guarantees="at least once (acks_late): what a dead worker held is sent again; its result is kept, and "
-        "its key by hand, each for a day",
+        guarantees="at least once (acks_late): what a dead worker held is sent again, by Redis after an hour; its "
+        "result is kept, and its key by hand, each for a day",
     )
