@@ -77,5 +77,5 @@ if __name__ == "__main__":
         enter,
         of="apscheduler",
         atomic=False,
-        guarantees="a job leaves the store when a thread is given it, run or not; no record of a run; its id is free again then",
+        guarantees="a job leaves the store once a thread has it, run or not; no record of a run; its id is free again then",
     )

@@ -14,11 +14,12 @@ from functools import cache
 from typing import Any
 
 from celery import Celery
+from celery.exceptions import TimeoutError
 
 from bench.contestant import EFFECT, Contestant, Given, Window, compete, connect
 from bench.peers.broker import redis_of
 
-A_DAY, LONGEST_SECONDS = 86_400, 300
+A_DAY, LOOK_SECONDS = 86_400, 10
 BROKER = "BENCH_REDIS"  # where the worker, a process of its own, reads of it
 WORKER = ("-m", "celery", "-A", "bench.peers.celery", "worker", "-P", "solo", "-l", "ERROR")
 QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
@@ -36,8 +37,8 @@ def credit(database: str, key: str) -> None:
 class Sent:
     """Tasks that are sent, and waited for."""
 
-    def __init__(self, redis: Any, database: str) -> None:
-        self._redis, self._database = redis, database
+    def __init__(self, redis: Any, database: str, worker: subprocess.Popen[bytes]) -> None:
+        self._redis, self._database, self._worker = redis, database, worker
 
     def work(self, windows: Sequence[Window]) -> None:
         refused = self.again(windows)
@@ -46,8 +47,16 @@ class Sent:
     def again(self, windows: Sequence[Window]) -> int:
         sent = [self._send(window.key) for window in windows if self._redis.set(window.key, "sent", nx=True, ex=A_DAY)]
         for result in sent:
-            result.get(timeout=LONGEST_SECONDS)
+            self._wait(result)
         return len(windows) - len(sent)
+
+    def _wait(self, result: Any) -> None:
+        while True:
+            try:
+                return result.get(timeout=LOOK_SECONDS)
+            except TimeoutError:
+                if self._worker.poll() is not None:
+                    raise SystemExit(f"its worker ended with {self._worker.returncode}") from None
 
     def _send(self, key: str) -> Any:
         return credit.apply_async((self._database, key), task_id=key)
@@ -64,7 +73,7 @@ def enter(given: Given) -> Iterator[Contestant]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            yield Sent(redis, given.database)
+            yield Sent(redis, given.database, worker)
         finally:
             worker.terminate()
             worker.wait()

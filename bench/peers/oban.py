@@ -89,6 +89,6 @@ if __name__ == "__main__":
         enter,
         of="oban",
         atomic=False,
-        guarantees="at least once: what has run for five minutes is taken for dead and worked again; its key is a unique index made by hand, "
-        "until the job is pruned, after a day",
+        guarantees="at least once: what has run for five minutes is taken for dead, and worked again; its key is a unique "
+        "index made by hand, until the job is pruned, after a day",
     )
