@@ -34,13 +34,13 @@ def python_of(name: str) -> str:
     if not (stamp.exists() and stamp.read_text() == wanted):
         print(f"making {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
         shutil.rmtree(folder, ignore_errors=True)
-        _run(_new_enough(wanted), "-m", "venv", str(folder))
+        _run(new_enough(wanted), "-m", "venv", str(folder))
         _run(str(python), "-m", "pip", "install", "--quiet", "--requirement", str(HERE / f"{name}.txt"))
         stamp.write_text(wanted)
     return str(python)
 
 
-def _new_enough(wanted: str) -> str:
+def new_enough(wanted: str) -> str:
     """A Python that the environment can be made with."""
     asked = re.search(r"^# python (\d+)\.(\d+)$", wanted, re.MULTILINE)
     least = (int(asked[1]), int(asked[2])) if asked else (3, 11)

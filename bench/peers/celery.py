@@ -53,7 +53,8 @@ class Sent:
     def _wait(self, result: Any) -> None:
         while True:
             try:
-                return result.get(timeout=LOOK_SECONDS)
+                result.get(timeout=LOOK_SECONDS)
+                return
             except TimeoutError:
                 if self._worker.poll() is not None:
                     raise SystemExit(f"its worker ended with {self._worker.returncode}") from None

@@ -10,7 +10,7 @@ import pytest
 
 from bench import side_by_side
 from bench.entries import ENTRIES, PEER, SQLITE, Entry
-from bench.environments import HERE
+from bench.environments import HERE, NotMade, new_enough
 from bench.side_by_side import Failed
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +46,13 @@ def test_the_script_alone_says_who_was_not_measured_and_writes_figures(tmp_path:
 
     assert "1.00 of floor, two transactions" in done.stdout or "was not measured: there is no" in done.stdout
     assert (tmp_path / "figures.json").read_text().startswith("[")
+
+
+def test_an_environment_that_cannot_be_made_here_says_why() -> None:
+    assert new_enough("# python 3.11\n") == sys.executable
+
+    with pytest.raises(NotMade, match=r"needs Python 99\.0, and none is on the path"):
+        new_enough("# python 99.0\nsomething==1.0\n")
 
 
 def test_each_peer_has_an_environment_whose_versions_are_pinned() -> None:
