@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -98,12 +99,14 @@ def once(entry: Entry, database: str, *, runs: int, redis: str) -> dict[str, Any
     """One contestant's work in a new database, in a process of its own. Raises `Failed`, `NotMade`."""
     line = [python_of(entry.environment), "-m", entry.module, "--runs", str(runs), "--database", database]
     line += ["--redis", redis, "--way", entry.way]
+    # Not every environment has a tzdata of its own, which an empty PYTHONTZPATH would leave it with.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONTZPATH"}
     try:
-        done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_SECONDS)
+        done = subprocess.run(line, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=LONGEST_SECONDS)
     except subprocess.TimeoutExpired:
         raise Failed(f"it was not done after {LONGEST_SECONDS} s") from None
     if done.returncode:
-        said = done.stderr.strip().splitlines()
+        said = done.stderr.partition("Exception ignored in")[0].strip().splitlines()  # what follows is its end's noise
         raise Failed(said[-1] if said else f"it ended with {done.returncode}, and said nothing")
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if told["effects"] != runs:
