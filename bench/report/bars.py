@@ -65,7 +65,7 @@ def _legend() -> list[str]:
             f'<rect class="{kind}" x="{x}" y="33" width="10" height="10"/>',
             f'<text class="small" x="{x + 15}" y="42">{text}</text>',
         ]
-    return [*drawn, f'<text class="small" x="{LABELS}" y="42">in brackets: to the {YARDSTICK}</text>']
+    return [*drawn, f'<text class="small" x="{LABELS}" y="42">in brackets: how many times the {YARDSTICK}</text>']
 
 
 def _grid(first: int, last: int, height: int) -> list[str]:
