@@ -40,8 +40,8 @@ check: lint types contracts test  ## all of these
 mutants: $(VENV)/developed  ## plant every fault that a test must find; `make test` plants a share, another each day
 	DULY_TESTS=all $(VENV)/bin/pytest -q -n auto --maxprocesses=2 -m mutants
 
-bench: $(VENV)/installed  ## figures: what a start costs, and 64 jobs in one second
-	@for script in bench/*.py; do $(VENV)/bin/python "$$script" || exit; done
+bench: $(VENV)/developed  ## what duly costs beside a floor and its peers, and every other figure, in half an hour
+	$(VENV)/bin/python -m bench
 
 # campaigns/airflow.py is not among them: it is told where an Airflow is, which has to be in an environment of its own.
 histories: $(VENV)/developed  ## long runs, each going on where it stopped: windows; days; messages; races; real schedulers
@@ -59,7 +59,7 @@ pictures: $(VENV)/developed  ## the pictures of the dashboard in the docs, of re
 	$(VENV)/bin/python -m tests.web.browser.pictures docs/pictures
 
 clean:  ## remove what was made here
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .campaigns
+	rm -rf $(VENV) .venv-bench .bench build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .campaigns
 	find src tests bench campaigns examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- environments: made again when pyproject.toml changes ------------------------------------------------------------

@@ -1,16 +1,15 @@
 """What a ledger of millions of runs costs: bytes, how long it takes to be asked, and to be pruned.
 
-    python bench/scale.py [--runs N] [--folder DIR] [--postgres URL] [--only sqlite|postgres]
+    python -m bench.scale [--runs N] [--rounds N] [--folder DIR] [--only sqlite|postgres]
 
 Ten lines of a five-minute job: of each one real run, which is then copied window by window, with its attempts, in SQL. One run
 of twelve has three attempts. Nine lines are complete; of the tenth every 1,000th window is missing, and every 5,000th
 has failed. Then each question is asked by the code that pages and commands use: the median of some, and the slowest. At last
-the older half of a line is pruned, in the batches of `duly db prune`. A PostgreSQL database is made for it, and dropped.
+the older half of a line is pruned, in the batches of `duly db prune`. A PostgreSQL is started for it.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import tempfile
@@ -20,9 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 
 import duly
+from bench.entries import POSTGRES, SQLITE
+from bench.figure import Figure, arguments, write
+from bench.places import POSTGRES_FLUSHED, NotThere, ready
 from duly.evidence.axis import axis_until
 from duly.evidence.backfill import asked_for
 from duly.evidence.check import check_range
@@ -91,33 +92,27 @@ def on_sqlite(folder: str) -> Iterator[tuple[str, Made]]:
 
 
 @contextmanager
-def on_postgres(url: str) -> Iterator[tuple[str, Made]]:
+def on_postgres(folder: str) -> Iterator[tuple[str, Made]]:
     import psycopg
 
     from duly.store.postgres import PostgresStore
 
-    name = f"duly_scale_{os.getpid()}"
-    mine = urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
-    with psycopg.connect(url, autocommit=True) as server:
-        server.execute(f"create database {name}")
-        try:
-            HandClock(mine, at=BEGIN)
-            with psycopg.connect(mine, autocommit=True) as connection:
+    with ready(POSTGRES_FLUSHED) as ground, ground.new_database() as url:
+        HandClock(url, at=BEGIN)
+        with psycopg.connect(url, autocommit=True) as connection:
 
-                def sql(text: str) -> list[Any]:
-                    found = connection.execute(re.sub(r"\bduly_(\w+)", r"duly.\1", text))
-                    return found.fetchall() if found.description else []
+            def sql(text: str) -> list[Any]:
+                found = connection.execute(re.sub(r"\bduly_(\w+)", r"duly.\1", text))
+                return found.fetchall() if found.description else []
 
-                def size() -> int:
-                    sql("vacuum analyze")
-                    tables = "select oid from pg_class where relkind = 'r' and relnamespace = 'duly'::regnamespace"
-                    return int(sql(f"select sum(pg_total_relation_size(oid))::bigint from ({tables}) t")[0][0])
+            def size() -> int:
+                sql("vacuum analyze")
+                tables = "select oid from pg_class where relkind = 'r' and relnamespace = 'duly'::regnamespace"
+                return int(sql(f"select sum(pg_total_relation_size(oid))::bigint from ({tables}) t")[0][0])
 
-                store = PostgresStore(mine)
-                yield mine, Made(store, sql, size, "generate_series({first}::bigint, {last}::bigint) g(k)")
-                store.close()
-        finally:
-            server.execute(f"drop database {name} with (force)")
+            store = PostgresStore(url)
+            yield url, Made(store, sql, size, "generate_series({first}::bigint, {last}::bigint) g(k)")
+            store.close()
 
 
 # -- making -------------------------------------------------------------------------------------------------------------
@@ -223,7 +218,8 @@ def questions(end: int) -> dict[str, Callable[[int], Operation[Any]]]:
     }
 
 
-def ask(made: Made, rounds: int) -> None:
+def ask(made: Made, rounds: int) -> Iterator[tuple[str, float]]:
+    """Each question, and its median in milliseconds."""
     end = made.store.now()
     for name, question in questions(end).items():
         took = []
@@ -232,13 +228,16 @@ def ask(made: Made, rounds: int) -> None:
             made.store.read(question(turn))
             took.append(time.perf_counter() - began)
         print(f"| {name} | {1e3 * median(took):.1f} | {1e3 * max(took):.1f} |", flush=True)
+        yield name, 1e3 * median(took)
 
 
 # -- pruning ------------------------------------------------------------------------------------------------------------
 
 
-def prune(made: Made) -> None:
-    """Prune the older half of the first line, in the batches of `duly db prune`."""
+def prune(made: Made) -> tuple[float, float]:
+    """Prune the older half of the first line, in the batches of `duly db prune`: runs a second, and the longest time that
+    a batch held its locks, in milliseconds.
+    """
     (known,) = made.store.read(lines("rates-0", ""))
     half = made.sql("select (min(settled_at) + max(settled_at)) / 2 from duly_run where series = 1")[0][0]
     (prospect,) = made.store.read(prospects(known, settled_by=int(half)))
@@ -260,9 +259,10 @@ def prune(made: Made) -> None:
         f"\n{gone:,} runs with their attempts pruned in {took:.1f} s: {gone / took:,.0f} runs a second; a batch held its locks "
         f"for {1e3 * median(held):.1f} ms, at most {1e3 * max(held):.1f} ms"
     )
+    return gone / took, 1e3 * max(held)
 
 
-def tell(name: str, url: str, made: Made, windows: int, rounds: int) -> None:
+def tell(name: str, url: str, made: Made, windows: int, rounds: int) -> list[Figure]:
     empty = made.size()
     began = time.perf_counter()
     runs_made = make(url, made, windows)
@@ -271,25 +271,35 @@ def tell(name: str, url: str, made: Made, windows: int, rounds: int) -> None:
     print(f"\n## {name}: {runs_made:,} runs, {attempts:,} attempts (made in {time.perf_counter() - began:.0f} s)\n")
     print(f"{size / runs_made:.0f} bytes a run with its attempts; {size / 1e9:.2f} GB\n")
     print("| question | ms, median | slowest |\n|---|---|---|")
-    ask(made, rounds)
-    prune(made)
+    case = f"{name}, {runs_made:,} runs"
+    figures = [Figure("scale", case, question, took, "ms") for question, took in ask(made, rounds)]
+    pruned, held = prune(made)
+    return [
+        *figures,
+        Figure("scale", case, "pruned", pruned, "runs/s"),
+        Figure("scale", case, "the longest time that a batch of it held its locks", held, "ms"),
+        Figure("scale", case, "a run, with its attempts", size / runs_made, "bytes"),
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=1_000_000, help="how many runs in all (1,000,000)")
-    parser.add_argument("--rounds", type=int, default=7, help="how often each question is asked (7)")
+    parser = arguments(__doc__)
+    parser.add_argument("--runs", type=int, help="how many runs in all (1,000,000; quick: 10,000)")
+    parser.add_argument("--rounds", type=int, help="how often each question is asked (7; quick: 1)")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where the SQLite ledger is made")
-    parser.add_argument("--postgres", default="postgresql://postgres@127.0.0.1:5432/postgres", metavar="URL")
-    parser.add_argument("--only", choices=("sqlite", "postgres"))
+    parser.add_argument("--only", choices=(SQLITE, POSTGRES))
     args = parser.parse_args()
-    windows = args.runs // LINES
-    if args.only != "postgres":
-        with on_sqlite(args.folder) as (url, made):
-            tell("SQLite", url, made, windows, args.rounds)
-    if args.only != "sqlite":
-        with on_postgres(args.postgres) as (url, made):
-            tell("PostgreSQL", url, made, windows, args.rounds)
+    windows = (args.runs or (10_000 if args.quick else 1_000_000)) // LINES
+    rounds = args.rounds or (1 if args.quick else 7)
+    figures = []
+    for database, name, place in ((SQLITE, "SQLite", on_sqlite), (POSTGRES, "PostgreSQL", on_postgres)):
+        if args.only in (None, database):
+            try:
+                with place(args.folder) as (url, made):
+                    figures += tell(name, url, made, windows, rounds)
+            except NotThere as e:
+                print(f"{name}: {e}")
+    write(args.json, figures)
 
 
 if __name__ == "__main__":

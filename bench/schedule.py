@@ -4,12 +4,11 @@ All are taken in turn, so that a machine that grows slower or faster meanwhile s
 turns counts. The two others are given a slice of the range, as they step at one speed. Then single questions: the next
 occurrence, a range counted, a schedule that hardly ever fires.
 
-    python bench/schedule.py [TURNS]
+    python -m bench.schedule [--turns N]
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from functools import partial
 from importlib import import_module
 from zoneinfo import ZoneInfo
 
+from bench.figure import Figure, arguments, write
 from duly.schedule import spec
 from duly.schedule.spec import Schedule
 from duly.times import as_datetime, parse_instant
@@ -31,11 +31,12 @@ SLICE = {
 }
 
 
-def main(turns: int) -> None:
-    """Report occurrences a second, then single questions."""
+def measured(turns: int) -> list[Figure]:
+    """Occurrences a second, then single questions."""
     ways = {"instants": instants, "occurrences": occurrences, **others()}
     print(f"occurrences a second in {ZONE}, thousands; in brackets how many times cronsim's")
     print(f"{'':16}" + "".join(f"{way:>24}" for way in ways))
+    figures = []
     for line in LINES:
         best = dict.fromkeys(ways, 0.0)
         for _ in range(turns):
@@ -44,9 +45,15 @@ def main(turns: int) -> None:
         base = best.get("cronsim", 0.0)
         cells = [f"{best[way] / 1000:,.0f}" + (f" ({best[way] / base:,.1f})" if base else "") for way in ways]
         print(f"{line:16}" + "".join(f"{cell:>24}" for cell in cells))
+        for name, found in best.items():
+            ratio = (found / base, "cronsim") if base and name != "cronsim" else (None, None)
+            figures.append(Figure("schedule", f"`{line}`", name, found, "occurrences/s", *ratio))
     print("\nmicroseconds a question")
     for name, question in questions().items():
-        print(f"{name:52}{min(took(question) for _ in range(turns)):>12,.1f}")
+        microseconds = min(took(question) for _ in range(turns))
+        print(f"{name:52}{microseconds:>12,.1f}")
+        figures.append(Figure("schedule", "one question", name, microseconds, "us"))
+    return figures
 
 
 def instants(line: str) -> int:
@@ -131,5 +138,12 @@ def questions() -> dict[str, Callable[[], object]]:
     }
 
 
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--turns", type=int, help="how many, of which the best counts (5; quick: 1)")
+    args = parser.parse_args()
+    write(args.json, measured(args.turns or (1 if args.quick else 5)))
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+    main()
