@@ -28,11 +28,11 @@ from typing import NamedTuple
 
 from tests.servers import MACHINES_OWN, Server, answers
 
+from bench.environments import python_of
 from bench.figure import Figure, arguments, write
 
 DULY = str(Path(sys.executable).with_name("duly"))
 BY_HAND = str(Path(__file__).with_name("by_hand.py"))
-BY_HAND_NEEDS = ("typer>=0.15", "sqlalchemy>=2.0.43", "psycopg[binary]>=3.2")
 PLAIN = "python -c pass"
 
 SCHEDULES = {
@@ -61,7 +61,7 @@ def main() -> None:
     args = parser.parse_args()
     turns = args.turns or (5 if args.quick else 40)
     figures: list[Figure] = []
-    python = python_by_hand()
+    python = python_of("by_hand")
     with tempfile.TemporaryDirectory() as scratch:
         for case in cases(Path(scratch), python, turns):
             figures += reported(case)
@@ -159,17 +159,6 @@ def nothing_cached(scratch: Path) -> Environment:
     """An environment in which no bytecode is found, nor kept: also none of Python's own modules."""
     (empty := scratch / "no-bytecode").mkdir(exist_ok=True)
     return {**cached(), "PYTHONPYCACHEPREFIX": str(empty), "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def python_by_hand() -> str:
-    """The Python of an environment that has what the hand-written wrapper needs. It is kept for the next time."""
-    place = Path(".bench") / "by-hand"
-    python = place / "bin" / "python"
-    if not (place / "made").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *BY_HAND_NEEDS], env=cached(), check=True)
-        (place / "made").touch()
-    return str(python.absolute())
 
 
 if __name__ == "__main__":
