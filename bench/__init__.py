@@ -5,8 +5,10 @@ side_by_side.py    floors, duly and its peers on the same work: entries.py says 
   contestants/       floors and modes of duly, a file each
   peers/             other libraries, a file each; environments/ has what each needs, pinned
 start, burst       what a command costs, alone and among many
+writers            who gets to write while eight do without a pause, and what readers see meanwhile
 daemon, outbox     what a daemon and a relay do in a second
 grid, scale        what is asked of large ledgers
+partitions         what partitions of PostgreSQL would change
 schedule           what schedules cost
 figure.py          the form in which each suite says what it measured
 report/            the page docs/benchmarks.md, its tables and pictures, made of the file alone

@@ -27,7 +27,7 @@ from bench.places import DISK, ROOT
 from bench.report import page
 
 SIDE_BY_SIDE = "side_by_side"
-SUITES = ("start", "burst", "daemon", "outbox", "grid", "schedule", "scale")
+SUITES = ("start", "burst", "writers", "daemon", "outbox", "grid", "schedule", "scale", "partitions")
 
 
 class Failed(Exception):

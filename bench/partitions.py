@@ -1,8 +1,8 @@
 """What partitions would change on PostgreSQL: tables of runs and attempts as they are, beside the same in ranges of nominals.
 
-    python bench/partitions.py [--runs N] [--rounds N] [--postgres URL]
+    python -m bench.partitions [--runs N] [--rounds N]
 
-A ledger as `bench/scale.py` makes it is copied twice into plain tables of the ledger's own columns, keys and indexes: once
+A ledger as scale.py makes it is copied twice into plain tables of the ledger's own columns, keys and indexes: once
 whole, once in twelve partitions by nominal. Then both do in turn what a ledger does all day, in words that name series and
 nominal: a new run with its completion, a duplicate, a look at the newest of a series, a year counted by the day. At last the
 oldest twelfth goes: deleted in the batches of `duly db prune`, or its partition dropped. Milliseconds, medians.
@@ -10,19 +10,26 @@ oldest twelfth goes: deleted in the batches of `duly db prune`, or its partition
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-from scale import LINES, STEP, make, on_postgres
 
+from bench.figure import Figure, arguments, write
+from bench.places import NotThere
+from bench.scale import LINES, STEP, make, on_postgres
 from duly.times import SECOND
 
+if TYPE_CHECKING:
+    from bench.scale import Made
+
 PARTS, BATCH = 12, 2_000
+WHOLE, PARTED = "whole", "parted"
+YEAR = "a year by days"
 UNSETTLED = "state in ('open', 'running', 'failed', 'unknown')"
 
 
@@ -47,7 +54,7 @@ def copy(connection: psycopg.Connection[Any], name: str, *, partitioned: bool) -
     return bounds
 
 
-def work(connection: psycopg.Connection[Any], name: str, bounds: list[int]) -> dict[str, Callable[[int], object]]:
+def work(connection: psycopg.Connection[Any], name: str) -> dict[str, Callable[[int], object]]:
     """What is done to a copy; each is given a number that it has not been given before."""
     newest = connection.execute(f"select max(nominal) from {name}_run").fetchone()
     assert newest is not None
@@ -84,7 +91,7 @@ def work(connection: psycopg.Connection[Any], name: str, bounds: list[int]) -> d
         "a duplicate": ask(f"select state from {name}_run where {of_key}"),
         "the newest of a series": ask(f"select nominal {of_series} order by nominal desc, revision desc limit 1"),
         "the unsettled of a series": ask(f"select nominal {of_series} and {UNSETTLED}"),
-        "a year by days": ask(
+        YEAR: ask(
             f"select nominal / 172800, count(*) {of_series} "
             "and nominal between %(nominal)s - %(year)s and %(nominal)s group by 1"
         ),
@@ -118,32 +125,43 @@ def forget(
         held.append(time.perf_counter() - began)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=1_000_000, help="how many runs in all (1,000,000)")
-    parser.add_argument("--rounds", type=int, default=300, help="how often each thing is done to each copy (300)")
-    parser.add_argument("--postgres", default="postgresql://postgres@127.0.0.1:5432/postgres", metavar="URL")
-    args = parser.parse_args()
-    with on_postgres(args.postgres) as (url, made), psycopg.connect(url, autocommit=True) as connection:
-        make(url, made, args.runs // LINES)
+def compare(url: str, made: Made, runs: int, rounds: int) -> Iterator[Figure]:
+    """Both copies of a ledger of so many runs, side by side."""
+    make(url, made, runs // LINES)
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("vacuum analyze duly.run, duly.attempt")
-        copies = {name: copy(connection, name, partitioned=name == "parts") for name in ("whole", "parts")}
-        works = {name: work(connection, name, bounds) for name, bounds in copies.items()}
+        copies = {name: copy(connection, name, partitioned=name == PARTED) for name in (WHOLE, PARTED)}
+        works = {name: work(connection, name) for name in copies}
         print("| ms | whole | in twelve parts | ratio |\n|---|---|---|---|")
-        for what in works["whole"]:
+        for what in works[WHOLE]:
             took: dict[str, list[float]] = {name: [] for name in copies}
-            rounds = args.rounds if what != "a year by days" else max(args.rounds // 30, 3)
-            for number in range(rounds):
+            for number in range(rounds if what != YEAR else max(rounds // 30, 3)):
                 for name, does in works.items():
                     began = time.perf_counter()
                     does[what](number)
                     took[name].append(1e3 * (time.perf_counter() - began))
-            whole, parts = median(took["whole"]), median(took["parts"])
+            whole, parts = median(took[WHOLE]), median(took[PARTED])
             print(f"| {what} | {whole:.2f} | {parts:.2f} | {parts / whole:.2f} |", flush=True)
+            yield Figure("partitions", "whole", what, whole, "ms")
+            yield Figure("partitions", f"in {PARTS} parts", what, parts, "ms", parts / whole, "whole")
         for name, bounds in copies.items():
-            runs, seconds, most = forget(connection, name, bounds[1], partitioned=name == "parts")
-            pace = f"{runs / seconds:,.0f} a second; held {1e3 * most:.0f} ms at most"
-            print(f"\n{name}: {runs:,} runs gone in {seconds:.2f} s, {pace}")
+            gone, seconds, most = forget(connection, name, bounds[1], partitioned=name == PARTED)
+            pace = f"{gone / seconds:,.0f} a second; held {1e3 * most:.0f} ms at most"
+            print(f"\n{name}: {gone:,} runs gone in {seconds:.2f} s, {pace}")
+            yield Figure("partitions", name, "the oldest twelfth is gone", gone / seconds, "runs/s")
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--runs", type=int, help="how many runs in all (1,000,000; quick: 20,000)")
+    parser.add_argument("--rounds", type=int, help="how often each thing is done to each copy (300; quick: 30)")
+    args = parser.parse_args()
+    runs, rounds = args.runs or (20_000 if args.quick else 1_000_000), args.rounds or (30 if args.quick else 300)
+    try:
+        with on_postgres("") as (url, made):
+            write(args.json, compare(url, made, runs, rounds))
+    except NotThere as e:
+        sys.exit(f"PostgreSQL: {e}")
 
 
 if __name__ == "__main__":

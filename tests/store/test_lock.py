@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from time import monotonic
 
@@ -11,9 +12,10 @@ import pytest
 
 import duly
 from duly.errors import LedgerUnwritable
-from duly.store.lock import WriterLock, begin_pulse, has_pulse, holders_of_pulse, lock_path
+from duly.store.lock import HAS_PULSE, WriterLock, begin_pulse, has_pulse, holders_of_pulse, lock_path
 from duly.store.sqlite import SqliteStore
 from duly.work.identity import new_attempt_id
+from tests.exec.stage import until
 from tests.work.bank import Bank, Worker
 
 
@@ -66,6 +68,70 @@ def test_the_lock_is_had_as_soon_as_its_holder_lets_go(bank: Bank) -> None:
     holder.reaches("let go")
     holder.go_on()
     holder.ends()
+
+
+@pytest.mark.skipif(not HAS_PULSE, reason="who waits is next by a lock that only Linux has")
+def test_nobody_has_two_turns_in_a_row_while_another_waits(bank: Bank) -> None:
+    turns: list[str] = []
+
+    def take_turns(name: str) -> None:
+        lock = WriterLock(bank.path)
+        for _ in range(20):
+            assert lock.acquire(60)
+            turns.append(name)
+            if len(turns) < 40:
+                until(lambda: is_waited_for(lock_path(bank.path)), "the other waits")
+            lock.release()
+        lock.close()
+
+    threads = [threading.Thread(target=take_turns, args=(name,)) for name in ("ana", "ben")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert turns in (["ana", "ben"] * 20, ["ben", "ana"] * 20)
+
+
+WAITING = """
+from duly.store.lock import WriterLock
+
+stop("about to wait")
+assert WriterLock(path).acquire(60)
+"""
+
+
+@pytest.mark.skipif(not HAS_PULSE, reason="who waits is next by a lock that only Linux has")
+def test_one_that_is_next_and_was_stopped_is_passed_by(bank: Bank) -> None:
+    holder, following = Worker(bank, HOLDING), Worker(bank, WAITING)
+    holder.reaches("holding")
+    following.reaches("about to wait")
+    following.go_on()
+    until(lambda: is_waited_for(lock_path(bank.path)), "the other waits")
+    os.kill(following.process.pid, signal.SIGSTOP)
+    until(lambda: stands_still(following.process.pid), "it stands still")
+    holder.go_on()
+    holder.reaches("let go")
+    lock = WriterLock(bank.path)
+
+    assert lock.acquire(1)
+
+    lock.close()
+    following.kill()
+    holder.go_on()
+    holder.ends()
+
+
+def stands_still(pid: int) -> bool:
+    """Whether all threads of a process are stopped; the one that waits hears of it last."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
+
+
+def is_waited_for(path: str) -> bool:
+    """Whether anybody waits for a lock of a file (proc_locks(5))."""
+    inode = f":{os.stat(path).st_ino} "
+    return any(" -> " in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
 
 
 def test_a_killed_holder_lets_go(bank: Bank) -> None:

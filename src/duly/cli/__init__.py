@@ -1,9 +1,10 @@
-"""The command line: one module per command, all alike. This file is on the path of every `duly exec`, so it imports
+"""The command line: one module per command, all alike. This file is on the path of every `duly exec`, so it imports next to
 nothing: `exec` is called before the parser of arguments, or anything else, is loaded.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
 
 TYPE_CHECKING = False
@@ -12,16 +13,32 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line (without the program's name) and answer its exit code."""
+    """Run one command line (without the program's name) and answer its exit code. Without arguments the process is ours."""
     words = sys.argv[1:] if argv is None else list(argv)
     if (
         words
         and words[0] == "exec"
         and not {"-h", "--help"} & set(words[: words.index("--") if "--" in words else None])
     ):
+        if argv is None:
+            return _exec(words[1:])
         from duly.cli.exec import run
 
         return run(words[1:])
     from duly.cli.dispatch import dispatch
 
     return dispatch(words)
+
+
+def _exec(words: Sequence[str]) -> int:
+    """Run `duly exec` in a process of its own.
+
+    What is imported stays until the end. To look through it for garbage, a dozen times on the way and once more as the
+    interpreter ends, is a tenth of what a start costs.
+    """
+    gc.disable()
+    from duly.cli.exec import run
+
+    gc.freeze()
+    gc.enable()
+    return run(words)

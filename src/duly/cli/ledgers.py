@@ -8,7 +8,6 @@ import os
 
 from duly.errors import LedgerUnwritable, Misuse
 from duly.records import record, replace
-from duly.redaction import shown_url
 from duly.store import BUSY_SECONDS, without_psycopg
 from duly.store.sqlite import SqliteStore, ledger_path
 from duly.times import SECOND
@@ -51,6 +50,8 @@ class NamedLedger:
     unnamed: bool = False
 
     def __repr__(self) -> str:
+        from duly.redaction import shown_url
+
         return f"<NamedLedger {shown_url(self.url)}>"
 
     @property

@@ -4,6 +4,10 @@ The *writer lock* is a flock: SQLite's own busy handler polls and starves writer
 without blocking, then waited for in a thread with a deadline, since a stopped holder would block for ever. The thread lets
 go at once if the lock comes too late.
 
+Before it is the *gate*, a lock of one byte, held by whoever is next while it waits. Without it whoever lets the lock go and
+wants it again has it before those who wait have woken: two turns of three went to the one that had the last, and one writer
+waited for a hundred turns of seven others. It is a courtesy: other programs that take the flock need not know of it.
+
 A *pulse* is a byte-range lock of the open file description (fcntl(2), F_OFD_SETLK) at an offset made from the attempt's
 id. It belongs to the description, not the process, so a child that inherits the descriptor keeps it when its wrapper is
 killed. It says that a claim's holder may be alive, and leaves nothing to clean up.
@@ -21,10 +25,12 @@ from duly.errors import LedgerUnwritable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _thread import LockType
+    from collections.abc import Callable
 
 HAS_PULSE = hasattr(fcntl, "F_OFD_SETLK")  # Linux; elsewhere the lease alone says whether a holder may be alive
 
 _FLOCK = Struct("hhqqi4x")  # struct flock: type, whence, start, length, pid
+_GATE = 1 << 62  # above every pulse
 _writer_descriptors: set[int] = set()
 
 
@@ -76,15 +82,14 @@ class WriterLock:
         if self._descriptor < 0:
             self._descriptor = open_lock(self._path)
             _writer_descriptors.add(self._descriptor)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return self._wait(seconds)
-        return True
+        if _is_free(self._descriptor):
+            return True
+        # Who is next may have been stopped, and would hold up all who come after for ever: then they go past it.
+        return self._wait(seconds / 2, _in_turn) or self._wait(seconds / 2, _out_of_turn)
 
-    def _wait(self, seconds: float) -> bool:
+    def _wait(self, seconds: float, take: Callable[[int], None]) -> bool:
         """Block in a thread of its own, on a descriptor of its own, so that the deadline holds whatever the holder does."""
-        waiting = _Wait(self._path)
+        waiting = _Wait(self._path, take)
         start_new_thread(waiting.block, ())
         descriptor = waiting.outcome(seconds)
         if descriptor is None:
@@ -110,9 +115,10 @@ class WriterLock:
 class _Wait:
     """One blocking wait for the writer lock, which its waiter may give up."""
 
-    __slots__ = ("_descriptor", "_done", "_given_up", "_guard", "_held")
+    __slots__ = ("_descriptor", "_done", "_given_up", "_guard", "_held", "_take")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, take: Callable[[int], None]) -> None:
+        self._take = take
         self._descriptor = open_lock(path)
         _writer_descriptors.add(self._descriptor)
         self._guard: LockType = allocate_lock()
@@ -123,7 +129,7 @@ class _Wait:
 
     def block(self) -> None:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            self._take(self._descriptor)
         except OSError:
             self._finish(held=False)
         else:
@@ -153,6 +159,42 @@ class _Wait:
         with self._guard:
             self._given_up = not self._held
             return self._descriptor if self._held else None
+
+
+def _is_free(descriptor: int) -> bool:
+    """Take the lock, if nobody has it and nobody is next."""
+    try:
+        _gate(descriptor, fcntl.F_WRLCK, wait=False)
+    except BlockingIOError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        _gate(descriptor, fcntl.F_UNLCK, wait=False)
+    return True
+
+
+def _in_turn(descriptor: int) -> None:
+    """Wait to be next, and then for the lock."""
+    _gate(descriptor, fcntl.F_WRLCK, wait=True)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    finally:
+        _gate(descriptor, fcntl.F_UNLCK, wait=False)
+
+
+def _out_of_turn(descriptor: int) -> None:
+    """Wait for the lock, beside whoever is next."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _gate(descriptor: int, kind: int, *, wait: bool) -> None:
+    """Take the gate, or let it go; it belongs to the descriptor, as a pulse does."""
+    if HAS_PULSE:
+        command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+        fcntl.fcntl(descriptor, command, _FLOCK.pack(kind, os.SEEK_SET, _GATE, 1, 0))
 
 
 def _close_in_child() -> None:

@@ -319,10 +319,23 @@ class SqliteStore:
         refuse_network_file_system(self.path)
         if not create and not os.path.exists(self.path):
             raise NoLedger(f"there is no ledger at {self.path}; `duly exec` makes one at its first run")
+        connection = None
         try:
-            meta = self._meta() or (self._create() if create else None)
-        except sqlite3.Error as e:
-            raise translated(e, path=self.path) from e
+            if os.path.exists(self.path):
+                connection = connect(self.path, seconds=busy_seconds)
+            self._believe((connection and self._meta(connection)) or (self._create() if create else None))
+        except BaseException as e:
+            if connection is not None:
+                connection.close()
+            if isinstance(e, sqlite3.Error):
+                raise translated(e, path=self.path) from e
+            raise
+        if connection is not None:
+            # To open a file again, and read its schema again, costs a wrapper more than all that it asks.
+            self._sessions.session = Session(self, connection)
+
+    def _believe(self, meta: dict[str, str] | None) -> None:
+        """What the ledger says of itself, if it is one that this release may use."""
         if meta is None:
             raise NoLedger(f"{self.path} is a database, but holds no ledger; `duly exec` makes one at its first run")
         if (
@@ -335,18 +348,13 @@ class SqliteStore:
         self.namespace = meta["namespace"]
         self.clock_by_hand = meta["clock"] == "hand"
 
-    def _meta(self) -> dict[str, str] | None:
-        if not os.path.exists(self.path):
-            return None
-        connection = connect(self.path, seconds=self.busy_seconds)
+    def _meta(self, connection: sqlite3.Connection) -> dict[str, str] | None:
         try:
             return facts_of(connection, seconds=self.busy_seconds)
         except sqlite3.OperationalError as e:
             if "no such table" in str(e):
                 return None
             raise
-        finally:
-            connection.close()
 
     def _create(self) -> dict[str, str]:
         from duly.store.migrations.sqlite import create  # needed once in a ledger's life
@@ -355,7 +363,7 @@ class SqliteStore:
 
     @property
     def session(self) -> Session:
-        """This thread's session, opened when it is first asked for, and anew in a forked child."""
+        """This thread's session, opened when it is first asked for, or with the store; and anew in a forked child."""
         session: Session | None = getattr(self._sessions, "session", None)
         if session is None or session.pid != os.getpid():
             if session is not None:
@@ -454,13 +462,13 @@ class Session:
 
     __slots__ = ("_busy_seconds", "_file", "_path", "answers", "connection", "lock", "owned", "pid")
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: SqliteStore, connection: sqlite3.Connection | None = None) -> None:
         self.pid = os.getpid()
         self.owned: OwnedTransaction | None = None
         self._path = store.path
         self._busy_seconds = store.busy_seconds
         try:
-            self.connection = connect(store.path, seconds=store.busy_seconds)
+            self.connection = connection or connect(store.path, seconds=store.busy_seconds)
         except sqlite3.Error as e:
             raise translated(e, path=store.path) from e
         self._file = file_at(store.path)

@@ -24,7 +24,6 @@ from duly.errors import (
 from duly.ledger import contracts, states
 from duly.ledger.complete import Left, complete_or_raise, has_completed, has_ended, keep_said, release_or_raise
 from duly.ledger.contracts import Ending
-from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, NotDue
 from duly.ledger.register import schedule_of
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
     from duly.ledger.ask import Operation
+    from duly.ledger.named import Named
     from duly.ledger.records import Claimer, Job, Pause, Run, RunId
     from duly.ledger.register import Declaration
     from duly.ledger.send import Letter
