@@ -2844,6 +2844,16 @@ OF_ACCESS, OF_TIME = "tests/web/test_access.py::test_", "tests/evidence/test_ove
 
 SHOWN = (
     Mutant(
+        "in an event loop each run opens a connection of its own",
+        (Fault("store/sqlite_async.py", "if owned.is_fresh and len(self._free_owned) < _KEPT:", "if False:"),),
+        ("tests/aio/test_kept_connections.py::test_runs_one_after_the_other_open_one_connection",),
+    ),
+    Mutant(
+        "in an event loop a run has the connection on which another failed",
+        (Fault("store/owned/sqlite.py", "return not self.is_spent and self._connection", "return self._connection"),),
+        ("tests/aio/test_kept_connections.py::test_what_a_run_that_failed_left_is_not_met_by_the_next",),
+    ),
+    Mutant(
         "a dashboard answers to every name",
         (Fault(ACCESS, "if name and name in hosts:", "if name:"),),
         (OF_ACCESS + "a_name_that_is_not_ours_is_refused[evil.example]",),

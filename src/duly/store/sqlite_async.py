@@ -10,6 +10,7 @@ from inspect import CORO_CREATED, getcoroutinestate
 from typing import TYPE_CHECKING, TypeVar
 
 from duly.store import BUSY_SECONDS
+from duly.store.owned.sqlite import OwnedTransaction as Owned
 from duly.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from duly.store.owned.aiosqlite import OwnedTransaction
 
 T = TypeVar("T")
+
+_KEPT = 8  # connections that wait for another run
 
 
 class AsyncSqliteStore:
@@ -30,6 +33,10 @@ class AsyncSqliteStore:
         # One thread: the transactions of one process wait for each other anyway, and a connection belongs to its thread.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="duly-ledger")
         self._store: SqliteStore | None = None
+        self._free_owned: list[Owned] = []  # connections of runs that are over
+
+    def __del__(self) -> None:
+        self._close_owned()
 
     async def open(self) -> None:
         """Open the ledger, and make it if it is not there; again is a no-op."""
@@ -83,7 +90,23 @@ class AsyncSqliteStore:
         """A transaction for a run's own effect: a connection of aiosqlite."""
         from duly.store.owned.aiosqlite import OwnedTransaction
 
-        return await OwnedTransaction.open(self.store)
+        while self._free_owned:
+            owned = self._free_owned.pop()
+            if owned.is_fresh:
+                return OwnedTransaction(owned, self)
+            await asyncio.to_thread(owned.close)
+        return OwnedTransaction(await asyncio.to_thread(Owned, self.store), self)
+
+    async def keep_owned(self, owned: Owned) -> None:
+        """Keep a connection for another run, whose run is over. One on which a run has failed is closed."""
+        if owned.is_fresh and len(self._free_owned) < _KEPT:
+            self._free_owned.append(owned)
+        else:
+            await asyncio.to_thread(owned.close)
+
+    def _close_owned(self) -> None:
+        while self._free_owned:
+            self._free_owned.pop().close()
 
     def begin_pulse(self, attempt_id: bytes) -> int:
         """Show a pulse for an attempt; the answer is the descriptor that holds it, to be closed at its end."""
@@ -97,5 +120,6 @@ class AsyncSqliteStore:
 
     async def close(self) -> None:
         """Close the connections. The store may be used again."""
+        await asyncio.to_thread(self._close_owned)
         if self._store is not None:
             await self._in_thread(self._store.close)

@@ -6,7 +6,6 @@ end the transaction or the connection are refused.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -18,7 +17,7 @@ from duly.store.owned.sqlite import OwnedTransaction as Owned
 
 if TYPE_CHECKING:
     from duly.ledger.ask import Operation
-    from duly.store.sqlite import SqliteStore
+    from duly.store.sqlite_async import AsyncSqliteStore
 
 T = TypeVar("T")
 
@@ -40,19 +39,17 @@ class OwnedConnection(aiosqlite.Connection):
 
 
 class OwnedTransaction:
-    """A run's own connection: begun by `begin`, ended by `complete`, `commit` or `abandon`, then closed."""
+    """A run's own connection: begun by `begin`, ended by `complete`, `commit` or `abandon`. SQLite's is kept for the next run,
+    which knows the schema then, and has its statements; aiosqlite's, and its thread, are of this run alone.
+    """
 
-    def __init__(self, owned: Owned) -> None:
+    def __init__(self, owned: Owned, store: AsyncSqliteStore) -> None:
         self._owned = owned
+        self._store = store
         self._connection = OwnedConnection(lambda: owned.connection, iter_chunk_size=64)
         self._has_thread = (
             False  # aiosqlite's, which runs from `begin` to the end and can be asked nothing outside of that
         )
-
-    @classmethod
-    async def open(cls, store: SqliteStore) -> OwnedTransaction:
-        """A connection for one run."""
-        return cls(await asyncio.to_thread(Owned, store))
 
     @property
     def connection(self) -> OwnedConnection:
@@ -113,6 +110,6 @@ class OwnedTransaction:
 
     async def _close(self) -> None:
         self._has_thread = False
-        self._owned.connection.disposed = True
-        await aiosqlite.Connection.close(self._connection)
-        await asyncio.to_thread(self._owned.close)
+        with self._owned.connection.left_open():
+            await aiosqlite.Connection.close(self._connection)
+        await self._store.keep_owned(self._owned)

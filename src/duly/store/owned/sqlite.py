@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from weakref import WeakSet
 
@@ -75,6 +75,7 @@ class OwnedConnection(sqlite3.Connection):
     _open = False
     _pid = 0
     disposed = False  # no run will use it any more
+    _left_open = False  # who closes it is only through with it
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -130,10 +131,21 @@ class OwnedConnection(sqlite3.Connection):
         raise TransactionOwned("duly owns this transaction; raise an exception, and nothing of it is kept")
 
     def close(self) -> None:
+        if self._left_open:
+            return
         if not self.disposed:
             raise TransactionOwned
         self._prepared.clear()
         super().close()
+
+    @contextmanager
+    def left_open(self) -> Iterator[None]:
+        """What stands before it, as aiosqlite does, may be closed meanwhile, and closes nothing else."""
+        self._left_open = True
+        try:
+            yield
+        finally:
+            self._left_open = False
 
     def close_cursors(self) -> None:
         """Let go of what the run has read by half: it would keep the connection in the past, and the WAL from ending."""
@@ -155,6 +167,10 @@ class OwnedConnection(sqlite3.Connection):
 
     def set_authorizer(self, *_: object, **__: object) -> None:
         raise TransactionOwned("the authorizer of run.tx is duly's: it keeps the transaction whole")
+
+
+# Of a process that forked this one: not even closed here, and kept from the collector, which would.
+_forsaken: list[OwnedTransaction] = []
 
 
 class OwnedTransaction:
@@ -274,8 +290,16 @@ class OwnedTransaction:
             connection.row_factory, connection.text_factory = None, str  # whatever the run set
             self._lock.release()
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether another run may have it: none has failed on it, and it was opened in this process."""
+        return not self.is_spent and self._connection._pid == os.getpid()
+
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. One that another process has opened is left alone: its files would be damaged."""
+        if self._connection._pid != os.getpid():
+            _forsaken.append(self)
+            return
         self._connection.disposed = True
         self._connection.close()
         self._lock.close()
