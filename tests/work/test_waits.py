@@ -24,7 +24,7 @@ from tests.servers import Server
 
 ADD = "update balance set units = units + 10"
 
-CLAIM, EFFECT, COMPLETION = 1, 1, 1  # of a line that is known; the effect is one statement
+LOOK, CLAIM, EFFECT, COMPLETION = 1, 1, 1, 1  # of a line that is known; the effect is one statement
 RUN_WAITS, DUPLICATE_WAITS = CLAIM + EFFECT + COMPLETION, 1
 
 Tx: TypeAlias = "psycopg.Connection[Any]"
@@ -111,6 +111,48 @@ def test_the_same_in_an_event_loop(proxy: Proxy, zone: str) -> None:
     asyncio.run(story())
 
     assert counted == [RUN_WAITS, DUPLICATE_WAITS]
+
+
+def test_inline_a_run_waits_once_more_and_a_duplicate_begins_no_transaction(proxy: Proxy) -> None:
+    """The look comes first: a claim inline is made in the transaction of the effect, which a duplicate would have to end."""
+    job = duly.postgres(proxy.url).job("credit", duly.daily("UTC"), catch_up=duly.EACH, inline=True)(
+        lambda run: [run.tx.execute(ADD)]
+    )
+    for day in days():
+        job.run(day)
+        job.run(day)
+
+    counted = []
+    for _ in range(2):
+        before = proxy.waits
+        job.run("2026-10-03")
+        counted.append(proxy.waits - before)
+
+    assert counted == [LOOK + CLAIM + EFFECT + COMPLETION, LOOK]
+
+
+def test_inline_in_an_event_loop_it_is_the_same(proxy: Proxy) -> None:
+    counted = []
+
+    async def story() -> None:
+        async with duly.aio.postgres(proxy.url) as ledger:
+
+            @ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH, inline=True)
+            async def credit(run: duly.aio.Run[AsyncTx]) -> None:
+                tx = await run.tx
+                await tx.execute(ADD)
+
+            for day in days():
+                await credit.run(day)
+                await credit.run(day)
+            for _ in range(2):
+                before = proxy.waits
+                await credit.run("2026-10-03")
+                counted.append(proxy.waits - before)
+
+    asyncio.run(story())
+
+    assert counted == [LOOK + CLAIM + EFFECT + COMPLETION, LOOK]
 
 
 def test_a_claim_that_is_completed_in_a_transaction_of_dulys_own_waits_twice(proxy: Proxy) -> None:

@@ -32,6 +32,7 @@ from duly.store.postgres import (
     ForgettableConnection,
     Mark,
     Past,
+    answer_of,
     begun_of,
     begun_sql,
     commit,
@@ -39,14 +40,19 @@ from duly.store.postgres import (
     give_up,
     is_refusal,
     millis,
+    send,
     settle,
     together,
     translated,
 )
+from duly.store.talk import Talk, raise_refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from duly.ledger.ask import Ask, Operation
     from duly.store.postgres import PostgresStore
+    from duly.store.talk import Sent
 
 T = TypeVar("T")
 
@@ -112,6 +118,12 @@ class Ours:
     def check(self: Any, query: Any) -> None:
         """Raise `TransactionOwned` unless the run's transaction is open here, and the query leaves it so."""
         refuse_ending(self, text_of(self, query), is_open=self._open, owner_pid=self._owner_pid, is_begun=self.is_begun)
+
+    def check_own(self: Any) -> None:
+        """Raise `TransactionOwned` unless the transaction, if one is open, is the one that was begun for this run."""
+        self.check("")
+        if self._begins > 1:
+            raise TransactionOwned(ANOTHER)
 
     def belong_to(self, past: Past, busy_seconds: float, name: str) -> None:
         """Be a new connection of this process."""
@@ -279,22 +291,52 @@ class OwnedTransaction:
         return self._connection
 
     def drive(self, operation: Operation[T]) -> T:
-        """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
+        """Run an operation of the ledger in the transaction, which stays open. Raises what it raises.
+
+        What nothing is read back of is sent with what follows it, and the first of it with what begins the transaction.
+        """
+        talk = Talk([], clock_by_hand=self._answers.clock_by_hand)
+
+        def answer(ask: Ask) -> object:
+            if ask.want == "do":
+                talk.hold(ask)
+                return None
+            return None if ask.want == "alive" else answer_of(ask, self._send(talk.take(ask))[-1])
+
         try:
-            self._known()
-            return drive(operation, self._answers)
+            try:
+                return drive(operation, answer)
+            finally:  # also where the operation has raised: what it did before stands
+                if held := talk.take():
+                    self._send(held)
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         finally:
             operation.close()
+
+    def _send(self, sent: Sequence[Sent]) -> list[psycopg.Cursor[tuple[Any, ...]]]:
+        """Send statements in one wait. Raises `TransactionOwned` where the transaction is not the run's own."""
+        connection = self._connection
+        connection.check_own()
+        if connection.is_begun:
+            return send(connection, sent)
+        cursors: list[psycopg.Cursor[tuple[Any, ...]]] = []
+        try:
+            with connection.beginning():
+                for each in sent:
+                    cursors.append(psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row))
+                    cursors[-1].execute(each.text, each.parameters)
+        except psycopg.Error as e:
+            raise_refusal(sent, cursors, e)
+        connection.check_own()
+        return cursors
 
     def _known(self) -> Begun:
         """The transaction, which is begun now if it was not. Raises `TransactionOwned` where it is not the run's own."""
         connection = self._connection
         connection.check("")
         connection.begin()
-        if connection._begins > 1:
-            raise TransactionOwned(ANOTHER)
+        connection.check_own()
         assert connection._begun is not None
         return connection._begun
 

@@ -25,11 +25,15 @@ from duly.store.postgres import (
     millis,
     translated,
 )
-from duly.store.postgres_async import AsyncAnswers, commit, settle, together_async
+from duly.store.postgres_async import AsyncAnswers, answer_of, commit, send, settle, together_async
+from duly.store.talk import Talk, raise_refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from duly.ledger.ask import Ask, Operation
     from duly.store.postgres_async import AsyncPostgresStore
+    from duly.store.talk import Sent
 
 T = TypeVar("T")
 
@@ -195,22 +199,49 @@ class OwnedTransaction:
             await self.abandon()
 
     async def drive(self, operation: Operation[T]) -> T:
-        """Run an operation of the ledger in the transaction, which stays open. Raises what it raises."""
+        """Run an operation of the ledger in the transaction, which stays open, as `postgres.OwnedTransaction.drive`."""
+        talk = Talk([], clock_by_hand=self._answers.clock_by_hand)
+
+        async def answer(ask: Ask) -> object:
+            if ask.want == "do":
+                talk.hold(ask)
+                return None
+            return None if ask.want == "alive" else await answer_of(ask, (await self._send(talk.take(ask)))[-1])
+
         try:
-            await self._known()
-            return await drive_async(operation, self._answers)
+            try:
+                return await drive_async(operation, answer)
+            finally:
+                if held := talk.take():
+                    await self._send(held)
         except psycopg.Error as e:
             raise translated(e, name=self._name) from e
         finally:
             operation.close()
+
+    async def _send(self, sent: Sequence[Sent]) -> list[psycopg.AsyncCursor[tuple[Any, ...]]]:
+        """Send statements in one wait. Raises `TransactionOwned` where the transaction is not the run's own."""
+        connection = self._connection
+        connection.check_own()
+        if connection.is_begun:
+            return await send(connection, sent)
+        cursors: list[psycopg.AsyncCursor[tuple[Any, ...]]] = []
+        try:
+            async with connection.beginning():
+                for each in sent:
+                    cursors.append(psycopg.AsyncCursor(connection, row_factory=psycopg.rows.tuple_row))
+                    await cursors[-1].execute(each.text, each.parameters)
+        except psycopg.Error as e:
+            raise_refusal(sent, cursors, e)
+        connection.check_own()
+        return cursors
 
     async def _known(self) -> Begun:
         """The transaction, which is begun now if it was not. Raises `TransactionOwned` where it is not the run's own."""
         connection = self._connection
         connection.check("")
         await connection.begin()
-        if connection._begins > 1:
-            raise TransactionOwned(ANOTHER)
+        connection.check_own()
         assert connection._begun is not None
         return connection._begun
 
