@@ -54,8 +54,8 @@ from duly.errors import (
     meaning_of,
 )
 from duly.ledger import states
-from duly.ledger.address import key_of, scopes_of, scopes_to_work
 from duly.ledger.records import pause_words
+from duly.ledger.scopes import scopes_of, scopes_to_work
 from duly.records import record, replace
 from duly.schedule.written import FLAGS
 from duly.times import SECOND, instant_text
@@ -270,6 +270,8 @@ class Pokes:
             if standing is not None:
                 code, why = code_of_standing(standing)
                 standings.append((code, why))
+                from duly.ledger.address import key_of
+
                 self.teller.standing(standing, self.store.read(key_of(standing.id)), code, why)
             if self.signals.end_is_wanted() or (self.order.only_one and self.reports):
                 break

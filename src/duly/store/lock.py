@@ -4,9 +4,9 @@ The *writer lock* is a flock: SQLite's own busy handler polls and starves writer
 without blocking, then waited for in a thread with a deadline, since a stopped holder would block for ever. The thread lets
 go at once if the lock comes too late.
 
-Before it is the *gate*, a lock of one byte, held by whoever is next while it waits. Without it whoever lets the lock go and wants
-it again has it before those who wait have woken: two turns of three went to the one that had the last, and one writer waited for
-a hundred turns of seven others. It is a courtesy: other programs that take the flock need not know of it.
+Before it is the *gate*, a lock of one byte, held by whoever is next while it waits. Without it whoever lets the lock go and
+wants it again has it before those who wait have woken: two turns of three went to the one that had the last, and one writer
+waited for a hundred turns of seven others. It is a courtesy: other programs that take the flock need not know of it.
 
 A *pulse* is a byte-range lock of the open file description (fcntl(2), F_OFD_SETLK) at an offset made from the attempt's
 id. It belongs to the description, not the process, so a child that inherits the descriptor keeps it when its wrapper is
