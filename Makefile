@@ -43,7 +43,8 @@ mutants: $(VENV)/developed  ## plant every fault that a test must find; `make te
 bench: $(VENV)/developed  ## what duly costs beside a floor and its peers, and every other figure, in half an hour
 	$(VENV)/bin/python -m bench
 
-# campaigns/airflow.py is not among them: it is told where an Airflow is, which has to be in an environment of its own.
+# campaigns/airflow.py is not among them: it is told where an Airflow is, which has to be in an environment of its own. Nor is
+# campaigns/hour.py: it takes an hour, and what it looks at is the memory of processes that are not killed.
 histories: $(VENV)/developed  ## long runs, each going on where it stopped: windows; days; messages; races; real schedulers
 	@for campaign in tiling cronsim day outbox post histories carried cron units api; do PYTHONTZPATH= $(VENV)/bin/python -m campaigns.$$campaign || exit; done
 

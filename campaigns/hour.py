@@ -6,6 +6,9 @@ its changes that comes and goes. Both are looked at from outside, in /proc. At t
 last quarter after a warm-up, the slope of the line through what was seen (least squares), and whether each window that came due
 was completed once.
 
+No page has more in view as the hour goes by than a few hundred windows: what a page needs while it is drawn would grow with
+them, and the log of a SQLite ledger with each page that takes seconds, for it is not folded under a reader.
+
 A slope of less than 2 MB an hour is called flat. Some of it is no growth: CPython asks for memory a megabyte at a time, and
 each connection fills a cache of SQLite's to its bound as the ledger grows. What would be kept of each run cannot hide below it:
 of the 20,000 runs of an hour that would be a hundred bytes each, less than the smallest of our objects in a list. A share, as
@@ -29,6 +32,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPException
@@ -76,8 +80,8 @@ every = "{seconds}s"
 catch_up = "each"
 """
 PAGES = (
-    *("/", "/grid?unit=hour&n=24", "/job/credit-00", "/job/mark-0", "/api/v1/status", "/unknown"),
-    *("/api/v1/jobs", "/now.json", "/grid.json", "/backfill", "/lab?every=1h"),
+    *("/", "/grid?job=mark-0&unit=hour&n=3", "/job/credit-00", "/job/mark-0", "/api/v1/status", "/unknown"),
+    *("/api/v1/jobs", "/now.json", "/grid.json?job=mark-1&unit=hour&n=3", "/backfill", "/lab?every=1h"),
 )
 RUNS = "/api/v1/runs?job=credit-01&limit=50"
 
@@ -291,7 +295,8 @@ class Reading:
     def __init__(self, place: str) -> None:
         self._place = urlsplit(place).netloc
         self._is_over = threading.Event()
-        self._pages = self._refused = self._streams = self._told = 0
+        self._pages = self._streams = self._told = 0
+        self._refused: Counter[str] = Counter()
         self._threads = [threading.Thread(target=act, daemon=True) for act in (self._read, self._listen)]
         for thread in self._threads:
             thread.start()
@@ -305,8 +310,8 @@ class Reading:
     def said(self) -> str:
         """What was read."""
         return (
-            f"{self._pages} pages read, {self._refused} of them refused; {self._streams} listeners were told of "
-            f"{self._told} changes"
+            f"{self._pages} pages read, {self._refused.total()} of them refused {dict(self._refused) or ''}; "
+            f"{self._streams} listeners were told of {self._told} changes"
         )
 
     def _read(self) -> None:
@@ -326,7 +331,8 @@ class Reading:
             answer = connection.getresponse()
             text = answer.read()
         self._pages += 1
-        self._refused += answer.status != 200
+        if answer.status != 200:
+            self._refused[f"{page}: {answer.status}"] += 1
         self._is_over.wait(PAGE_SECONDS)
         return text
 

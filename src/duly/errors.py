@@ -10,6 +10,12 @@ an exit code) put it into their words.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
 
 class DulyError(Exception):
     """duly could not do what was asked."""
@@ -285,6 +291,13 @@ def meaning_of(error: BaseException) -> str:
         found = {meaning_of(each) for each in error.exceptions}
         return next(meaning for meaning in (THE_JOBS, FOR_GOOD, AGAIN, DECIDED) if meaning in found)
     return next((meaning for kind, meaning in _MEANINGS if isinstance(error, kind)), THE_JOBS)
+
+
+def raise_if_refused(answer: T | Refused | Misuse) -> T:
+    """An answer of the ledger, or the refusal that it is, raised now that what was found on the way is committed."""
+    if isinstance(answer, (Refused, Misuse)):
+        raise answer
+    return answer
 
 
 def mark_as_the_jobs(error: BaseException) -> None:

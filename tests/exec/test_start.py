@@ -106,3 +106,30 @@ def test_a_duplicate_does_not_load_what_only_a_claim_or_a_new_ledger_needs(stage
     assert not {
         name for name in found if "migrations" in name or name.startswith(("duly.evidence", "duly.store.owned"))
     }
+
+
+WATCHED = """
+import gc, sys
+from duly.cli import main
+
+opened, looked = [], []
+sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "sqlite3.connect" else None)
+gc.callbacks.append(lambda phase, facts: looked.append(phase))
+code = main()
+print("opened", len(opened), "looked", len(looked), "left aside", gc.get_freeze_count() > 10_000, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_a_poke_opens_its_ledger_once_and_looks_for_no_garbage_in_what_it_imports(stage: Stage) -> None:
+    stage.exec("close", *DAILY)
+
+    ended = subprocess.run(
+        [sys.executable, "-c", WATCHED, "exec", "close", *DAILY, "--", "true"],
+        env=environment(DULY_LEDGER=stage.path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ended.stderr.splitlines()[-1] == "opened 1 looked 0 left aside True"

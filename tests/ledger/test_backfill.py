@@ -17,7 +17,7 @@ from duly.evidence.explain_words import sentences
 from duly.evidence.status import status
 from duly.evidence.verdict import window_of
 from duly.ledger import backfill_states as backfills
-from duly.ledger.address import by_window, scopes_to_work
+from duly.ledger.address import by_window
 from duly.ledger.backfill import (
     ALL,
     FAILED,
@@ -36,6 +36,7 @@ from duly.ledger.register import find
 from duly.ledger.rename import rename
 from duly.ledger.retire import retire_job
 from duly.ledger.ripe import outlook
+from duly.ledger.scopes import scopes_to_work
 from duly.schedule.calendar import make_calendar
 from duly.schedule.spec import cron, daily, hourly
 from duly.times import DAY, HOUR, MINUTE, SECOND, parse_instant

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from duly.errors import Misuse, NameInvalid, Refused, ScheduleChanged
-from duly.ledger.open import Idle, Taken, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_next
+from duly.ledger.peek import peek
 from duly.ledger.records import Claimer, Known
 from duly.ledger.register import Declaration, find
 from duly.ledger.versions import apply

@@ -16,7 +16,8 @@ from duly.errors import (
 )
 from duly.ledger.ask import drive
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Idle, Taken, peek
+from duly.ledger.open import Idle, Taken
+from duly.ledger.peek import peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, NotDue, RunId
 from duly.ledger.register import Declaration
 from duly.ledger.take import take

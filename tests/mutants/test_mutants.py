@@ -833,6 +833,16 @@ MUTANTS = (
         ("tests/store/test_migrations.py::test_a_process_whose_ledger_is_closed_to_it_meanwhile_writes_no_more",),
     ),
     Mutant(
+        "whoever lets the lock go has it again before those who wait for it",
+        (Fault("store/lock.py", "    if HAS_PULSE:\n        command", "    if False:\n        command"),),
+        ("tests/store/test_lock.py::test_nobody_has_two_turns_in_a_row_while_another_waits",),
+    ),
+    Mutant(
+        "one that is next and was stopped holds up all that come after it",
+        (Fault("store/lock.py", " or self._wait(seconds / 2, _out_of_turn)", " or self._wait(seconds / 2, _in_turn)"),),
+        ("tests/store/test_lock.py::test_one_that_is_next_and_was_stopped_is_passed_by",),
+    ),
+    Mutant(
         "a lock that comes too late is kept",
         (Fault("store/lock.py", "            if self._given_up or not held:\n", "            if not held:\n"),),
         (
@@ -1672,7 +1682,7 @@ OUTBOX = (
         "messages of a command that failed are sent",
         (
             Fault(
-                "work/poke.py",
+                "work/wrapping.py",
                 '        discarded = f"{messages_in_words(many)} of',
                 '        discarded = "" if many else f"{messages_in_words(many)} of',
             ),
@@ -1880,7 +1890,7 @@ PUBLISHED = (
     ),
     Mutant(
         "a command's file is a sign that its messages were sent",
-        (Fault("work/poke.py", "            if not letters:  #", "            if True:  #"),),
+        (Fault("work/wrapping.py", "            if not letters:  #", "            if True:  #"),),
         (MAIL + "killed_between_link_and_commit_a_file_is_no_sign_that_its_messages_were_sent[idempotent-0]",),
     ),
     Mutant(

@@ -12,10 +12,11 @@ from duly.cli.arguments import add_ledger, add_quiet, add_scope
 from duly.cli.ledgers import configured, is_postgres, named_ledger, open_to_look
 from duly.errors import NoLedger, UnknownJob
 from duly.evidence.words import ago
-from duly.ledger.address import key_of, scopes_of
+from duly.ledger.address import key_of
 from duly.ledger.ask import now as ledger_now
-from duly.ledger.open import peek
+from duly.ledger.peek import peek
 from duly.ledger.register import Declaration, name_now, renamed
+from duly.ledger.scopes import scopes_of
 from duly.records import record, replace
 
 TYPE_CHECKING = False

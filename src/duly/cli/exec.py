@@ -54,12 +54,11 @@ from duly.errors import (
     meaning_of,
 )
 from duly.ledger import states
-from duly.ledger.address import key_of, scopes_of, scopes_to_work
 from duly.ledger.records import pause_words
+from duly.ledger.scopes import scopes_of, scopes_to_work
 from duly.records import record, replace
 from duly.schedule.written import FLAGS
 from duly.times import SECOND, instant_text
-from duly.work.attempt import onlooker
 from duly.work.child import Signals
 from duly.work.poke import Poke
 from duly.work.schedule_flags import host_zone, line_with
@@ -271,6 +270,8 @@ class Pokes:
             if standing is not None:
                 code, why = code_of_standing(standing)
                 standings.append((code, why))
+                from duly.ledger.address import key_of
+
                 self.teller.standing(standing, self.store.read(key_of(standing.id)), code, why)
             if self.signals.end_is_wanted() or (self.order.only_one and self.reports):
                 break
@@ -294,6 +295,7 @@ class Pokes:
     def _work_named(self, declared: Declaration, adhoc: str) -> list[tuple[int, str]]:
         """Work it; answers why it was not."""
         from duly.ledger.named import peek_adhoc, peek_window, take_adhoc, take_window
+        from duly.work.attempt import onlooker
 
         self.ask_probe(declared)
         poke = self.poke(declared)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from duly.cli.codes import TRY_AGAIN, UNKNOWN, WAITS_FOR_A_PERSON
 from duly.cli.complain import complain, in_same_ledger, said_of, say
 from duly.ledger import states
-from duly.ledger.named import step, words_of
 from duly.times import SECOND, duration_text, instant_text
 from duly.work.poke import Report
 
@@ -68,6 +67,8 @@ class Teller:
         elif self._form != "text":
             return  # one line for each attempt, when it has ended
         elif self._loud:
+            from duly.ledger.named import words_of
+
             zone = f" [{what.key.zone}]" if what.key.zone else ""
             self._say(f"{words_of(what.key)}{zone}  attempt {what.claim.number}")
 
@@ -76,6 +77,8 @@ class Teller:
             if self._loud:
                 self._say(f"completed in {_took(report.took)}")
             return
+        from duly.ledger.named import step, words_of
+
         again = (
             ""
             if report.retry_in is None
@@ -118,6 +121,8 @@ class Teller:
         """Say why the newest run was not worked."""
         if self._quiet and code == TRY_AGAIN:
             return
+        from duly.ledger.named import step, words_of
+
         since = (
             "" if standing.started_at is None else f", attempt {standing.fence} of {instant_text(standing.started_at)}"
         )

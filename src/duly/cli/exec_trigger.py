@@ -5,11 +5,10 @@ from __future__ import annotations
 from shlex import join
 
 from duly.cli.exec_flags import end_of_flags
-from duly.errors import Misuse, TriggerUnclear
+from duly.errors import Misuse, TriggerUnclear, raise_if_refused
 from duly.ledger.meant import name_meant
 from duly.records import replace
 from duly.trigger import Firing, adhoc_id, read
-from duly.work.attempt import raise_if_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

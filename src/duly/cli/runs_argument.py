@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from duly.cli.output import note
 from duly.errors import KeyInvalid, Misuse, UnknownJob, UnknownScope
-from duly.ledger.address import Addressed, by_key, by_window, current_name, known_or_raise, scopes_of
+from duly.ledger.address import Addressed, by_key, by_window, current_name, known_or_raise
+from duly.ledger.scopes import scopes_of
 from duly.records import record
 from duly.schedule.keys import RunKey, parse_key
 

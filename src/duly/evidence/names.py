@@ -5,8 +5,9 @@ view of some lines, which are to be there.
 from __future__ import annotations
 
 from duly.errors import UnknownScope
-from duly.ledger.address import current_name, known_or_raise, scopes_of
+from duly.ledger.address import current_name, known_or_raise
 from duly.ledger.ask import Statement, every
+from duly.ledger.scopes import scopes_of
 
 JOB_NAMES = Statement("job_names", "select name from duly_job order by name")
 

@@ -8,10 +8,10 @@ created here.
 from __future__ import annotations
 
 from duly.errors import KeyInvalid, TimeInvalid, UnknownJob, UnknownRun, UnknownScope, WindowInvalid
-from duly.ledger.ask import Statement, every, now, one
-from duly.ledger.backfill_states import LIVE, ors
+from duly.ledger.ask import Statement, now, one
 from duly.ledger.records import SERIES_COLUMNS, Known, Run, RunId, Series
 from duly.ledger.register import FIND_ADHOC, FIND_SERIES, find, name_now, scheduled
+from duly.ledger.scopes import scopes_of
 from duly.ledger.spells import find_nominal, known_by, place, spells_of, spells_of_line
 from duly.ledger.take import look, look_newest
 from duly.records import record
@@ -40,32 +40,6 @@ select j.name, l.scope, {SERIES_COLUMNS}
 """,
 )
 
-SCOPES_OF = Statement(
-    "scopes_of",
-    """
-select l.scope
-  from duly_line l
-  join duly_job j on j.id = l.job
- where j.name = :name
- order by l.scope
-""",
-)
-
-SCOPES_TO_WORK = Statement(
-    "scopes_to_work",
-    f"""
-select l.scope
-  from duly_line l
-  join duly_job j on j.id = l.job
- where j.name = :name
-   and (l.ends is null or l.next_due is not null
-        or exists (select 1 from duly_series s join duly_run r on r.series = s.id where s.line = l.id and {{unsettled}})
-        or exists (select 1 from duly_series s join duly_backfill f on f.series = s.id
-                    where s.line = l.id and {ors("f.state", LIVE)}))
- order by l.scope
-""",
-)
-
 
 @record
 class Addressed:
@@ -78,20 +52,6 @@ class Addressed:
     run: RunId
     occurrence: Occurrence | None
     row: Run | None
-
-
-async def scopes_of(name: str) -> list[str]:
-    """The roster of a job; empty for a job never registered."""
-    return await every(SCOPES_OF, str, name=name)
-
-
-async def scopes_to_work(name: str) -> list[str]:
-    """The scopes of a job of which anything is owed, or may come to be; the empty one for a job never registered.
-
-    One that was retired is left out when it owes nothing any more and no backfill of it goes on: a poke of all need not look
-    at it for ever.
-    """
-    return await every(SCOPES_TO_WORK, str, name=name) or ([] if await scopes_of(name) else [""])
 
 
 async def current_name(name: str) -> str:

@@ -33,8 +33,9 @@ from duly.ledger.backfill import (
     windows_left,
     windows_not_owed,
 )
-from duly.ledger.open import Idle, Taken, claim_again, holder_in_the_way, in_order, is_workable, take_row
+from duly.ledger.open import Idle, Taken, claim_again, take_row
 from duly.ledger.owed import owed
+from duly.ledger.peek import holder_in_the_way, in_order, is_workable
 from duly.ledger.records import LEASES, RUN_COLUMNS, Busy, Claim, Known, NotDue, Run, RunId, pause_of
 from duly.ledger.register import declare
 from duly.ledger.resolve import Word, cut_out, reopen, retry, unskip

@@ -13,7 +13,8 @@ from duly.ledger.ask import Statement, count, every, now
 from duly.ledger.bounds import Range
 from duly.ledger.events import tell
 from duly.ledger.owed import UNSETTLED_OF_LINE, Owed, next_of_backlog, owed
-from duly.ledger.policy import is_of
+from duly.ledger.peek import Idle as Idle
+from duly.ledger.peek import in_order, is_workable, noted_next_due, standing_of
 from duly.ledger.records import (
     AlreadyCompleted,
     Busy,
@@ -21,15 +22,14 @@ from duly.ledger.records import (
     Claimer,
     Known,
     NotDue,
-    Pause,
     Run,
     RunId,
     Series,
     pause_of,
 )
-from duly.ledger.register import Declaration, declare, find, find_again, is_complete, refusal_of, refused
+from duly.ledger.register import Declaration, declare, find_again, refusal_of
 from duly.ledger.spells import find_nominal, is_of_line, known_of, spells_of
-from duly.ledger.take import end_gone, ending_when_gone, gone, hold_line, look, run_parameters, seen_of, take
+from duly.ledger.take import end_gone, ending_when_gone, hold_line, look, run_parameters, seen_of, take
 from duly.ledger.windows import OPENED_UNTIL, SKIP_IF_FREE, move, open_to_work
 from duly.records import record
 from duly.schedule.keys import RunKey, nominal_text
@@ -57,22 +57,6 @@ async def skip_range(series: Series, span: Range, reason: str, by: str, *, said:
 
 
 @record
-class Idle:
-    """Nothing to work now. `standing` is the newest run that is due but unsettled, or the one that blocks it.
-
-    While the job is paused nothing is worked, and nothing stands in the way of anything. `live`: of a backfill nothing,
-    because what its line owes goes first.
-    """
-
-    known: Known | None
-    standing: Run | None
-    next_due: int | None
-    writes: bool = False  # there is something to claim or to record: a look cannot settle this poke
-    paused: Pause | None = None
-    live: bool = False
-
-
-@record
 class Taken:
     """A run was claimed: what it is, and the claim; `backfill`: for which one."""
 
@@ -83,71 +67,6 @@ class Taken:
     next_due: int | None
     backfill: int | None = None
     more: bool = False  # its line had more that could be worked
-
-
-async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[RunId]) -> Idle | Refused | Misuse:
-    """What a plain look says of a poke: nothing to do, and why; or that a claim has to be tried (`writes`).
-
-    No lock, no commit: this is all that a duplicate costs.
-    """
-    known = await find(declared.job, declared.scope)
-    refusal = await refused(known, declared)
-    if refusal is not None:
-        return refusal
-    if known is None or not is_complete(known, declared):
-        return Idle(known, None, None, writes=True)
-    instant = await now()
-    paused = pause_of(known, instant)
-    if paused is not None:
-        return Idle(known, None, None, paused=paused)
-    as_of = instant if as_of is None else as_of
-    if await next_of_backlog(known, as_of, tried) is not None:
-        holder = await holder_in_the_way(known)
-        return Idle(known, holder, _next_due(known), writes=holder is None)
-    due = await owed(known, as_of=as_of)
-    workable = [run for run in in_order(known, due.rows) if run.id not in tried and await is_workable(run, instant)]
-    if not workable and not due.changes_the_ledger:
-        return Idle(known, _standing(known, due.rows, due), due.next_due)
-    holder = await holder_in_the_way(known)
-    if holder is not None:
-        return Idle(known, holder, due.next_due)
-    return Idle(known, None, due.next_due, writes=True)
-
-
-def _standing(known: Known, rows: list[Run], due: Owed) -> Run | None:
-    """The unsettled run that a poke has to answer for: the newest due, or of an ordered job the oldest, which blocks it."""
-    if not rows:
-        return None
-    if known.job.ordered:
-        return rows[0]
-    return rows[-1] if is_of(rows[-1], due.newest) else None
-
-
-async def holder_in_the_way(known: Known) -> Run | None:
-    """The run that holds the line, where runs may not overlap and its holder is not gone."""
-    if known.job.overlap or known.line is None or known.line.holder is None:
-        return None
-    held = await look(known.line.holder)
-    if held is None or held.state != states.RUNNING or await gone(held):
-        return None
-    return held
-
-
-def in_order(known: Known, rows: list[Run]) -> list[Run]:
-    """The runs that may be worked: all, or of an ordered job the oldest unsettled one."""
-    return rows[:1] if known.job.ordered else rows
-
-
-async def is_workable(run: Run, instant: int) -> bool:
-    """Whether a claim of this run could succeed now, or would find its holder gone."""
-    match run.state:
-        case states.OPEN:
-            return True
-        case states.FAILED:
-            return run.retry_at is not None and run.retry_at <= instant
-        case states.RUNNING:
-            return await gone(run)
-    return False
 
 
 async def claim_next(
@@ -179,9 +98,9 @@ async def claim_next(
         answer = await take_row(known, first, claimer, heed_retry_time=True)
         if isinstance(answer, Claim):
             key = await key_here(known, first.id)
-            return Taken(known, key, answer, answer.row or first, _next_due(known), more=backlog.more)
+            return Taken(known, key, answer, answer.row or first, noted_next_due(known), more=backlog.more)
         if isinstance(answer, Busy):
-            return Idle(known, await look(answer.run), _next_due(known))
+            return Idle(known, await look(answer.run), noted_next_due(known))
     known, due = await open_owed(known, as_of, declared.by)
     rows = await _with_fresh(known, due)
     for run in in_order(known, rows):
@@ -196,7 +115,7 @@ async def claim_next(
             return Taken(known, key, answer, answer.row or run, due.next_due, more=run != rows[-1])
         if isinstance(answer, Busy):
             return Idle(known, await look(answer.run), due.next_due)
-    standing = _standing(known, rows, due)
+    standing = standing_of(known, rows, due)
     return Idle(known, None if standing is None else await seen_of(standing.id), due.next_due)
 
 
@@ -222,14 +141,10 @@ async def claim_again(declared: Declaration, run: RunId, claimer: Claimer) -> Ta
     occurrence = find_nominal(await spells_of(known), run.nominal) if seen is None else None
     assert known.series is not None
     answer = await take(known, known.series, occurrence, run, seen, claimer, heed_retry_time=True)
-    next_due = _next_due(known)
+    next_due = noted_next_due(known)
     if isinstance(answer, Claim):
         return Taken(known, await key_of(run), answer, answer.row or await seen_of(run), next_due)
     return answer if isinstance(answer, (Refused, Misuse)) else Idle(known, await look(run), next_due)
-
-
-def _next_due(known: Known) -> int | None:
-    return None if known.line is None else known.line.next_due
 
 
 def _id(known: Known, occurrence: Occurrence) -> RunId:

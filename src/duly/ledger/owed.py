@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from duly.ledger import states
 from duly.ledger.ask import Statement, every
-from duly.ledger.bounds import RULES_MAY_MOVE, open_in_order
-from duly.ledger.policy import DroppedRange, DroppedRun, admit
 from duly.ledger.records import BACKFILL_OF, LEASES, RUN_COLUMNS, Known, Run, RunId
-from duly.ledger.spells import spell_in_force
-from duly.ledger.windows import has_moved, is_sealed
 from duly.records import record
-from duly.schedule.catch_up import EACH
-from duly.schedule.occurrence import Occurrence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from duly.ledger.policy import DroppedRange, DroppedRun
+    from duly.schedule.occurrence import Occurrence
 
 UNSETTLED_OF_LINE = Statement(
     "unsettled_of_line",
@@ -88,6 +85,11 @@ async def owed(known: Known, *, as_of: int) -> Owed:
     if not open_ones and line.opened_until is not None and nothing_due_yet(known, as_of):
         # The common case of a duplicate: settled, and nothing new. The schedule need not even be understood.
         return Owed([], [], [], [], line.opened_until, line.next_due, [])
+    from duly.ledger.bounds import open_in_order
+    from duly.ledger.policy import admit
+    from duly.ledger.spells import spell_in_force
+    from duly.ledger.windows import has_moved, is_sealed
+
     spell = spell_in_force(known)
     assert series is not None
     assert line.opened_until is not None  # it was seen under its schedule
@@ -137,6 +139,8 @@ async def dropped_next(known: Known, as_of: int) -> Callable[[RunId], str | None
     assert known.line is not None
     if known.version is None or known.series is None or known.line.opened_until is None:
         return lambda run: None
+    from duly.schedule.catch_up import EACH
+
     if (
         known.job.catch_up == str(EACH) and not known.version.calendar
     ):  # it drops nothing, and need not be walked through
@@ -160,8 +164,11 @@ def nothing_due_yet(known: Known, as_of: int) -> bool:
     assert known.line is not None
     if known.line.next_due is None:
         return True
-    certain = known.version is None or known.version.zone == "UTC"
-    return known.line.next_due > as_of + (0 if certain else RULES_MAY_MOVE)
+    if known.version is None or known.version.zone == "UTC":
+        return known.line.next_due > as_of
+    from duly.ledger.bounds import RULES_MAY_MOVE
+
+    return known.line.next_due > as_of + RULES_MAY_MOVE
 
 
 def _due_by(run: Run, as_of: int) -> bool:

@@ -7,7 +7,6 @@ any downtime: the catch-up policy keeps some, and what it drops of them is skipp
 from __future__ import annotations
 
 from duly.errors import Misuse, NotAllowed, UnknownJob, UnknownScope
-from duly.ledger.address import scopes_of
 from duly.ledger.ask import Statement, count, now
 from duly.ledger.ends import hold_job
 from duly.ledger.events import tell
@@ -16,6 +15,7 @@ from duly.ledger.owed import Owed
 from duly.ledger.records import Known, Pause, RunId, own_pause, pause_of, pause_words
 from duly.ledger.register import find
 from duly.ledger.resolve import Word
+from duly.ledger.scopes import scopes_of
 from duly.ledger.take import hold_line, run_parameters
 from duly.records import record, replace
 from duly.times import instant_text

@@ -7,13 +7,13 @@ itself, so that taking the retirement back brings back no scope that had left be
 from __future__ import annotations
 
 from duly.errors import NotAllowed, UnknownJob
-from duly.ledger.address import scopes_of
 from duly.ledger.ask import Statement, count, now, one
 from duly.ledger.ends import SET_END, Ended, end_line, hold_job, resume_line
 from duly.ledger.events import tell
 from duly.ledger.records import Known, Line
 from duly.ledger.register import find
 from duly.ledger.roster import bound_of, check_bounds
+from duly.ledger.scopes import scopes_of
 from duly.ledger.take import hold_line
 from duly.times import instant_text
 

@@ -6,11 +6,11 @@ What flips meanwhile is recorded all the same. When the silence is over, what is
 from __future__ import annotations
 
 from duly.errors import Misuse, NotAllowed, UnknownJob, UnknownScope
-from duly.ledger.address import scopes_of
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.ends import JOB_NAMED
 from duly.ledger.events import tell
 from duly.ledger.register import name_now, renamed
+from duly.ledger.scopes import scopes_of
 from duly.records import record
 from duly.times import instant_text
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from duly.errors import Misuse, NotAllowed, Refused, UnknownJob
-from duly.ledger.address import key_in, scopes_of
+from duly.ledger.address import key_in
 from duly.ledger.ask import Statement, count, every, now, one
 from duly.ledger.bounds import NEAR, Coming, open_in_order
 from duly.ledger.events import tell
@@ -35,6 +35,7 @@ from duly.ledger.register import (
     renamed,
     same_schedule,
 )
+from duly.ledger.scopes import scopes_of
 from duly.ledger.spells import Spell, every_spell_of, spell_in_force
 from duly.ledger.take import hold_line
 from duly.ledger.windows import OPENED_UNTIL, open_to_work

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-from duly.errors import Misuse, Refused
+from duly.errors import Misuse
 from duly.ledger import contracts, states
 from duly.ledger.complete import doubt_or_raise, fail_or_raise, keep_said
 from duly.ledger.contracts import Ending, Terms
@@ -138,13 +138,6 @@ def retry_delay(job: Job, claim: Claim, *, counted: bool) -> int:
     tries = claim.failures + 1 if counted else claim.number
     jitter = int.from_bytes(os.urandom(4), "big") / (1 << 32)
     return contracts.backoff(tries, delay=job.retry_delay, ceiling=job.retry_ceiling, jitter=jitter)
-
-
-def raise_if_refused(answer: T | Refused | Misuse) -> T:
-    """An answer of the ledger, or the refusal that it is, raised now that what was found on the way is committed."""
-    if isinstance(answer, (Refused, Misuse)):
-        raise answer
-    return answer
 
 
 def elapsed_since_first(store: Store, claim: Claim) -> int:

@@ -11,9 +11,18 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, OutcomeUnknown, Refused, TransactionOwned, UnknownScope
+from duly.errors import (
+    ClaimLost,
+    DulyError,
+    Misuse,
+    OutcomeUnknown,
+    Refused,
+    TransactionOwned,
+    UnknownScope,
+    raise_if_refused,
+)
 from duly.ledger import contracts, states
-from duly.ledger.address import key_of, scopes_to_work
+from duly.ledger.address import key_of
 from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import Left, complete_or_raise, has_completed
@@ -22,7 +31,8 @@ from duly.ledger.group import claim_group, complete_group, members
 from duly.ledger.inline import record_failure
 from duly.ledger.meant import name_meant
 from duly.ledger.named import Named
-from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_again, claim_next
+from duly.ledger.peek import peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -30,6 +40,7 @@ from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration, declare, is_complete, is_declared
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
+from duly.ledger.scopes import scopes_to_work
 from duly.ledger.windows import notice_drift
 from duly.records import replace
 from duly.schedule.keys import RunKey, check_scope
@@ -42,7 +53,6 @@ from duly.work.attempt import (
     ending_of,
     onlooker,
     passing,
-    raise_if_refused,
     record_ending,
     retry_delay,
 )

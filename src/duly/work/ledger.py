@@ -9,7 +9,7 @@ from datetime import date
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import Misuse, OutcomeUnknown, Refused
+from duly.errors import Misuse, OutcomeUnknown, Refused, raise_if_refused
 from duly.ledger import contracts
 from duly.ledger.once import once as once_operation
 from duly.ledger.records import Claim as Held
@@ -21,7 +21,7 @@ from duly.store import BUSY_SECONDS
 from duly.store.borrowed import run_in
 from duly.store.sqlite import SqliteStore, ledger_path
 from duly.work.answers import AlreadyCompleted, Busy, NotDue, told
-from duly.work.attempt import Pulse, raise_if_refused
+from duly.work.attempt import Pulse
 from duly.work.claim import Claim
 from duly.work.declared import declaration_of, micros, probe_declared, wanted
 from duly.work.destinations import Destinations

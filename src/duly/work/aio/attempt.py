@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from duly.errors import Misuse, Refused
+from duly.errors import Misuse, Refused, raise_if_refused
 from duly.ledger.complete import release_or_raise
 from duly.ledger.contracts import Ending
 from duly.ledger.records import Claim, Job
 from duly.times import SECOND
 from duly.work.aio.awaited import to_the_end
-from duly.work.attempt import ended, raise_if_refused, retry_delay
+from duly.work.attempt import ended, retry_delay
 from duly.work.waiting import FIRST_LOOK, LAST_LOOK, LOOK_SECONDS
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duly.errors import ClaimLost, DulyError, Misuse, OutcomeUnknown, Refused, RunCancelled
+from duly.errors import ClaimLost, DulyError, Misuse, OutcomeUnknown, Refused, RunCancelled, raise_if_refused
 from duly.ledger import contracts, states
-from duly.ledger.address import key_of, scopes_to_work
+from duly.ledger.address import key_of
 from duly.ledger.backfill import scope_of_backfill
 from duly.ledger.backfill_claim import claim_backfill, claim_once_more
 from duly.ledger.complete import Left, complete_or_raise, has_completed
@@ -22,7 +22,8 @@ from duly.ledger.group import claim_group, complete_group, members
 from duly.ledger.inline import record_failure
 from duly.ledger.meant import name_meant
 from duly.ledger.named import Named
-from duly.ledger.open import Idle, Taken, claim_again, claim_next, peek
+from duly.ledger.open import Idle, Taken, claim_again, claim_next
+from duly.ledger.peek import peek
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -30,6 +31,7 @@ from duly.ledger.records import Run as Row
 from duly.ledger.register import Declaration, declare, is_complete, is_declared
 from duly.ledger.remembered import Untouched, claim_remembered, peek_remembered
 from duly.ledger.roster import differs, enrol
+from duly.ledger.scopes import scopes_to_work
 from duly.ledger.windows import notice_drift
 from duly.schedule.keys import RunKey
 from duly.work.aio.attempt import Claiming, Patience, Working, elapsed_since_first, held_of, record_ending
@@ -37,7 +39,7 @@ from duly.work.aio.awaited import Awaited, to_the_end
 from duly.work.aio.output import done_after_all, found_done, found_in_place
 from duly.work.aio.run import Run
 from duly.work.answers import AlreadyCompleted, Attempted, Busy, Completed, NotDue
-from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, onlooker, passing, raise_if_refused, retry_delay
+from duly.work.attempt import AT_MOST_IN_VAIN, Pulse, ending_of, onlooker, passing, retry_delay
 from duly.work.declared import wanted_of
 from duly.work.exception import error_place
 from duly.work.identity import new_attempt_id, owner

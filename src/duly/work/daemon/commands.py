@@ -11,14 +11,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from duly.errors import raise_if_refused
 from duly.ledger import states
-from duly.ledger.address import scopes_to_work
 from duly.ledger.open import Idle
 from duly.ledger.register import declare, is_declared
+from duly.ledger.scopes import scopes_to_work
 from duly.records import replace
 from duly.work import log
 from duly.work.answers import Attempted, Completed
-from duly.work.attempt import raise_if_refused
 from duly.work.child import KILL_AFTER
 from duly.work.daemon.bell import Bell
 from duly.work.daemon.crew import TRIGGER, CommandFailed, NotBegun
