@@ -434,7 +434,7 @@ MUTANTS = (
         (
             Fault(
                 "store/owned/postgres.py",
-                "        if connection._begins > 1:\n            raise TransactionOwned(ANOTHER)\n",
+                "        if self._begins > 1:\n            raise TransactionOwned(ANOTHER)\n",
                 "",
             ),
         ),
