@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -331,8 +333,12 @@ def test_nothing_is_looked_at_before_the_first_use() -> None:
 
     export = export_of(ledger, put)
 
-    with pytest.raises(Exception, match="unable to open"):
-        export.run(DAY)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pytest.raises(Exception, match="unable to open"):
+            export.run(DAY)
+        gc.collect()
+    assert not told, "what was to be asked of it was never begun"
     del connections[alias], connections.settings[alias]
 
 

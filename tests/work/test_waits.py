@@ -643,13 +643,15 @@ def test_of_two_threads_that_use_it_at_once_first_one_begins_it(url: str) -> Non
 
 def test_how_often_one_that_catches_up_waits_for_each_run(proxy: Proxy) -> None:
     """To open its window; to find the run, hold its line and judge both; to claim; the effect; to complete."""
-    job = duly.postgres(proxy.url).job("credit", duly.every("5m"), catch_up=duly.EACH)(
+    job = duly.postgres(proxy.url).job(
+        "credit", duly.every("365d"), catch_up=duly.EACH
+    )(  # none ends while this is told
         lambda run: [run.tx.execute(ADD)]
     )
     job.catch_up()
     counted = []
     for runs in (12, 0, 2, 12):
-        back = runs * 300_000_000
+        back = runs * 365 * 86_400_000_000
         with psycopg.connect(proxy.url) as connection:
             connection.execute(
                 "update duly.line set opened_until = opened_until - %(back)s, starts = starts - %(back)s,"

@@ -73,21 +73,29 @@ class TypedStore:
 
     def read(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, in one snapshot, without a lock and without a commit."""
-        return self.ledger.read(operation)
+        return self._ledger_for(operation).read(operation)
 
     def glance(self, operation: Operation[T]) -> T:
         """Run an operation that only looks, each statement by itself: for an answer that one row gives."""
-        return self.ledger.glance(operation)
+        return self._ledger_for(operation).glance(operation)
 
     def write(self, operation: Operation[T], *, durable: bool = True, busy_seconds: float | None = None) -> T:
         """Run an operation in a transaction of its own and commit it. Raises `LedgerBusy` when its turn does not come."""
         self._refuse_open(operation)
-        return self.ledger.write(operation, durable=durable, busy_seconds=busy_seconds)
+        return self._ledger_for(operation).write(operation, durable=durable, busy_seconds=busy_seconds)
 
     def claim_at_once(self, claim: Operation[T | None], *, durable: bool = True) -> T | None:
         """As `write`, of `claim_remembered`: in one wait where the database can."""
         self._refuse_open(claim)
-        return self.ledger.claim_at_once(claim, durable=durable)
+        return self._ledger_for(claim).claim_at_once(claim, durable=durable)
+
+    def _ledger_for(self, operation: Operation[T]) -> Kept:
+        """The ledger. An operation for which none is found was not begun, and is not left so."""
+        try:
+            return self.ledger
+        except BaseException:
+            operation.close()
+            raise
 
     def _refuse_open(self, operation: Operation[T]) -> None:
         owned = self._of_this_thread()
