@@ -16,7 +16,7 @@ from duly.errors import ClaimLost, LedgerBusy
 from duly.ledger.ask import Ask, drive
 from duly.store.migrations import sqlite
 from duly.store.owned.sqlite import OwnedTransaction
-from duly.store.sqlite import Answers, Session, SqliteStore, begin, render
+from duly.store.sqlite import Answers, Session, SqliteStore, begin, cursor_of, render
 from duly.testing import conformance
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class RefusedStatements(Answers):
         if ask.statement is None or "{or_rollback}" not in ask.statement.sql:
             return super().__call__(ask)
         sql = render(ask.statement)[0].replace("or rollback", "")
-        with closing(self._cursor()) as cursor:
+        with closing(cursor_of(self.connection)) as cursor:
             try:
                 return cursor.execute(sql, {**ask.parameters, "now": self.now()}).rowcount
             except sqlite3.IntegrityError:

@@ -833,6 +833,17 @@ MUTANTS = (
         ("tests/store/test_migrations.py::test_a_process_whose_ledger_is_closed_to_it_meanwhile_writes_no_more",),
     ),
     Mutant(
+        "each question that is asked of a file is remembered by its connection",
+        (
+            Fault(
+                "store/sqlite.py",
+                "cursor = sqlite3.Connection.cursor(connection)",
+                "cursor = sqlite3.Cursor(connection)",
+            ),
+        ),
+        ("tests/store/test_memory.py::test_what_is_asked_leaves_nothing_behind",),
+    ),
+    Mutant(
         "whoever lets the lock go has it again before those who wait for it",
         (Fault("store/lock.py", "    if HAS_PULSE:\n        command", "    if False:\n        command"),),
         ("tests/store/test_lock.py::test_nobody_has_two_turns_in_a_row_while_another_waits",),

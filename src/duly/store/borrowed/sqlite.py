@@ -12,7 +12,7 @@ import sqlite3
 from duly.errors import NoLedger, NoTransaction, WrongLedger
 from duly.ledger.ask import drive
 from duly.store.borrowed.facts import FACTS, clock_by_hand
-from duly.store.sqlite import Answers, translated
+from duly.store.sqlite import Answers, cursor_of, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def meaning_of(error: sqlite3.Error, *, path: str, was_open: bool) -> Exception:
 
 def _file_of(connection: sqlite3.Connection) -> str:
     """The file of the main database; empty for one in memory. Takes no lock."""
-    cursor = sqlite3.Cursor(connection)
+    cursor = cursor_of(connection)
     path = next((row[2] or "" for row in cursor.execute("pragma database_list") if row[1] == "main"), "")
     return os.path.realpath(path) if path else ""
 
@@ -96,19 +96,19 @@ def _join(connection: sqlite3.Connection) -> bool:
     if mode is True or (mode is not False and connection.isolation_level is None):
         raise NoTransaction
     # A transaction that begins by reading may not become a writer later; under autocommit=False the driver assumes BEGIN.
-    sqlite3.Cursor(connection).execute("begin" if mode is False else "begin immediate")
+    cursor_of(connection).execute("begin" if mode is False else "begin immediate")
     return False
 
 
 def _keep_driver_in_step(connection: sqlite3.Connection) -> None:
     """After a refusal has ended the transaction, a driver in autocommit=False still assumes that one is open."""
     if getattr(connection, "autocommit", None) is False and not connection.in_transaction:
-        sqlite3.Cursor(connection).execute("begin")
+        cursor_of(connection).execute("begin")
 
 
 def _answers(connection: sqlite3.Connection, path: str, origin: Origin | None) -> Answers:
     """Answers on a caller's connection. A write comes first: whoever has read may be refused when it wants to write."""
-    sqlite3.Cursor(connection).execute(WRITE_FIRST)
+    cursor_of(connection).execute(WRITE_FIRST)
     answers = Answers(connection, path)
     answers.clock_by_hand = clock_by_hand(answers(FACTS), origin)
     return answers
