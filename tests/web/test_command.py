@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from duly.schedule.spec import daily
+from duly.web.reading import THREADS
 from tests.story import SOURCE, Story
 from tests.web.conftest import Browser
 
@@ -100,6 +102,21 @@ def test_a_ledger_that_is_made_while_it_serves_is_seen(story: Story, tmp_path: P
     assert "this page tells neither that all is well nor that anything is wrong" in gone.text
     assert "is complete" not in gone.text
     assert back.status == 200
+
+
+def test_a_ledger_that_is_restored_while_it_serves_is_shown_as_it_is(story: Story, tmp_path: Path) -> None:
+    story.store.close()
+    shutil.copy(story.path, tmp_path / "backup.db")
+    story.job("later", daily("UTC"))
+    story.complete("later")
+    story.store.close()
+    with web(story) as (browser, _, _):
+        before = browser.ask("/job/later")
+        os.rename(tmp_path / "backup.db", story.path)
+        after = [browser.ask("/job/later") for _ in range(2 * THREADS)]  # whichever of the threads looks
+
+    assert before.status == 200
+    assert {answer.status for answer in after} == {404}
 
 
 @pytest.mark.parametrize(
