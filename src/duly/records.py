@@ -75,11 +75,14 @@ else:
         return type(cls)(cls.__name__, (_Record,), body)
 
     def _rest(cls, names, named, defaults):
-        missing = [n for n in names if n not in named and n not in defaults]
-        extra = [n for n in named if n not in names]
-        if missing or extra:
-            raise _unfit(cls, f"missing {missing}, unexpected {extra}")
-        return tuple([named[n] if n in named else defaults[n] for n in names])
+        try:
+            values = tuple([named[n] if n in named else defaults[n] for n in names])
+        except KeyError:
+            values = None
+        if values is None or not named.keys() <= set(names):
+            missing = [n for n in names if n not in named and n not in defaults]
+            raise _unfit(cls, f"missing {missing}, unexpected {[n for n in named if n not in names]}")
+        return values
 
     def _unfit(cls, why):
         return TypeError(f"{cls.__name__} takes {', '.join(cls.__match_args__)}; {why}")

@@ -287,7 +287,7 @@ MUTANTS = (
     ),
     Mutant(
         "a claim from memory does not look whether its run is due",
-        (Fault(MEMORY, "   and :due <= {{now}}\n", "   and :due = :due\n"),),
+        (Fault(MEMORY, "   and :due <= {now}\n", "   and :due = :due\n"),),
         (REMEMBERED + "nor_one_that_is_not_due[sqlite]",),
     ),
     Mutant(
@@ -334,13 +334,18 @@ MUTANTS = (
         (REMEMBERED + "not_where_nobody_has_written_down_what_the_rules_are[sqlite-0]",),
     ),
     Mutant(
+        "a claim from memory asks nothing of the rules of any zone",
+        (Fault(MEMORY, "    in_utc = recalled.beside is None\n", "    in_utc = True\n"),),
+        (REMEMBERED + "nor_where_the_window_before_ends_earlier_as_it_is_stored[sqlite-0]",),
+    ),
+    Mutant(
         "a claim from memory takes one reading of the rules for another",
         (Fault(MEMORY, " and source = :source and fingerprint = :fingerprint)", " and source = :source)"),),
         (REMEMBERED + "nor_where_what_is_written_down_is_of_other_rules[sqlite-fingerprint-0]",),
     ),
     Mutant(
         "a claim from memory does not write down the rules of its zone",
-        (Fault(MEMORY, ":owner, :trigger, {_FACTS}\n", ":owner, :trigger, null\n"),),
+        (Fault(MEMORY, "(_STILL_BY_RULES, _FACTS)", '(_STILL_BY_RULES, "null")'),),
         (IN_ZONES + "over_a_night_in_which_clocks_are_moved[daily-Europe/Paris-back]",),
     ),
     Mutant(
@@ -2976,7 +2981,7 @@ SHOWN = (
     Mutant(
         "a ledger's file is shown from memory",
         (Fault("cli/web.py", "keeps = is_postgres(url)", "keeps = True"),),
-        ("tests/web/test_command.py::test_a_ledger_that_is_made_while_it_serves_is_seen",),
+        ("tests/web/test_command.py::test_a_ledger_that_is_restored_while_it_serves_is_shown_as_it_is",),
     ),
     Mutant(
         "a form that is sent twice is done twice",

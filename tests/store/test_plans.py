@@ -29,8 +29,9 @@ from duly.evidence.unknown import UNKNOWN_RUNS, WITH_UNKNOWN_MESSAGES
 from duly.ledger.ask import Statement
 from duly.ledger.forget import FORGET_ATTEMPTS, FORGET_RUNS
 from duly.ledger.owed import UNSETTLED_OF_LINE, WORKABLE_OF_LINE
+from duly.ledger.remembered import CLAIM_IF_AS_REMEMBERED_IN_UTC
 from duly.store.migrations import sqlite as migrations
-from duly.store.sqlite import render
+from duly.store.sqlite import place, render
 
 RUNS, MESSAGES_LEFT = "duly_run_unsettled", "duly_message_unsettled"
 
@@ -68,6 +69,24 @@ def test_what_is_not_settled_is_found_by_the_index_that_holds_it(
     ledger: Path, statement: Statement, index: str
 ) -> None:
     assert any(f"USING INDEX {index}" in step for step in plan(ledger, statement))
+
+
+def test_a_claim_from_memory_copies_nothing_before_it_writes(ledger: Path) -> None:
+    """As an insert does that reads its own table."""
+    sql, names, _ = place(CLAIM_IF_AS_REMEMBERED_IN_UTC)
+    with closing(sqlite3.connect(ledger)) as connection:
+        steps = [row[1] for row in connection.execute(f"explain {sql}", [1] * len(names))]
+
+    assert "Insert" in steps
+    assert not {"OpenEphemeral", "OpenAutoindex", "SorterOpen"} & set(steps)
+
+
+def test_a_parameter_stands_at_each_of_its_places() -> None:
+    text, names, needs_now = place(Statement("mine", "select :b || ':' || :a_1, {now}, :b"))
+
+    assert text == "select ? || ':' || ?, ?, ?"
+    assert names == ["b", "a_1", "now", "b"]
+    assert needs_now
 
 
 def test_the_newest_runs_are_read_from_the_end_of_their_series_and_nothing_is_sorted(ledger: Path) -> None:

@@ -80,24 +80,29 @@ _BOUNDS_STILL = f"""exists {_FACTS}
                    or (window_start < :window_end and window_end > :window_start)))"""
 
 # What the claim of a window without a row looks at besides its line and its series.
-_STILL = f"""exists (select 1 from duly_job where id = :job and edition = :edition)
-   and :due <= {{now}}
+_STILL = """exists (select 1 from duly_job where id = :job and edition = :edition)
+   and :due <= {now}
    and not exists (
        select 1
          from duly_skipped
-        where series = :series and from_nominal <= :nominal and to_nominal > :nominal)
+        where series = :series and from_nominal <= :nominal and to_nominal > :nominal)"""
+
+# The same of a window whose bounds are to be judged, if they are.
+_STILL_BY_RULES = f"""{_STILL}
    and (cast(:before as bigint) is null or (
        {_BOUNDS_STILL}))"""
 
-HOLD_LINE_IF_FREE = Statement(
-    "hold_line_if_free",
+
+def _hold_line_if_free(still: str) -> Statement:
     # Overlap is judged under the lock of the line's row, which an earlier statement took: this one sees what a rival noted
     # there.
-    f"""
+    return Statement(
+        "hold_line_if_free",
+        f"""
 update duly_line
    set holder_series = :series, holder_nominal = :nominal, holder_revision = :revision, live_claims = live_claims + 1
  where id = :line
-   and {_STILL}
+   and {still}
    and exists (select 1 from duly_series where id = :series and horizon <= :nominal)
    and not exists (select 1 from duly_run where series = :series and nominal = :nominal)
    and not exists (
@@ -106,22 +111,24 @@ update duly_line
         where r.series = duly_line.holder_series and r.nominal = duly_line.holder_nominal
           and r.revision = duly_line.holder_revision and r.state = 'running')
 """,
-)
+    )
 
-CLAIM_IF_AS_REMEMBERED = Statement(
-    "claim_if_as_remembered",
+
+def _claim_if_as_remembered(still: str, facts: str) -> Statement:
     # I7: the series is held, so that no prune can pass this run while it is being created.
-    f"""
+    return Statement(
+        "claim_if_as_remembered",
+        f"""
 insert into duly_run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
        opened_at, payload, failures, asked_at, first_started_at, attempt_id, started_at, lease_until, contract, remembers,
        owner, trigger, zone_facts)
 select s.id, :nominal, :revision, {{to}}, 1, cast(:due as bigint), cast(:window_start as bigint),
        cast(:window_end as bigint), :resolution, cast(:version as bigint), {{now}},
        coalesce(cast(:payload as text), 'none'), 0, {{now}}, {{now}}, :attempt_id, {{now}}, {{now}} + :lease, :contract,
-       cast(:remembers as bigint), :owner, :trigger, {_FACTS}
+       cast(:remembers as bigint), :owner, :trigger, {facts}
   from duly_series s
  where s.id = :series and s.horizon <= :nominal
-   and {_STILL}
+   and {still}
    and (:overlap = 1 or exists (
        select 1
          from duly_line
@@ -129,8 +136,15 @@ select s.id, :nominal, :revision, {{to}}, 1, cast(:due as bigint), cast(:window_
    {{absent}} {{share}}
     on conflict do nothing
 """,
-    event="take",
-)
+        event="take",
+    )
+
+
+# Where a zone has no rules, nothing is asked that depends on them: a question costs even if it is not answered, and an insert
+# that reads its own table copies first.
+HOLD_LINE_IF_FREE, HOLD_LINE_IF_FREE_IN_UTC = map(_hold_line_if_free, (_STILL_BY_RULES, _STILL))
+CLAIM_IF_AS_REMEMBERED = _claim_if_as_remembered(_STILL_BY_RULES, _FACTS)
+CLAIM_IF_AS_REMEMBERED_IN_UTC = _claim_if_as_remembered(_STILL, "cast(null as bigint)")
 
 
 @record
@@ -237,10 +251,11 @@ async def claim_remembered(recalled: Recalled, claimer: Claimer) -> Named | None
         **_zone(recalled),
     }
     await do(LOCK_LINE_IF_ABSENT, line=line.id, series=recalled.run.series, nominal=recalled.run.nominal)
+    in_utc = recalled.beside is None
     if not job.overlap:
-        await do(HOLD_LINE_IF_FREE, **named)
+        await do(HOLD_LINE_IF_FREE_IN_UTC if in_utc else HOLD_LINE_IF_FREE, **named)
     await do(
-        CLAIM_IF_AS_REMEMBERED,
+        CLAIM_IF_AS_REMEMBERED_IN_UTC if in_utc else CLAIM_IF_AS_REMEMBERED,
         **named,
         resolution=found.resolution,
         version=recalled.known.version.number,

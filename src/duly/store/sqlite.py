@@ -159,6 +159,29 @@ def render(statement: Statement) -> tuple[str, bool]:
     return ready
 
 
+_placed: dict[Statement, tuple[str, list[str], bool]] = {}
+
+
+def place(statement: Statement) -> tuple[str, list[str], bool]:
+    """A statement's text with its parameters by place, their names in that order, and whether it needs the time.
+
+    By name the module sqlite3 asks SQLite for the name of each parameter, makes a text of it, and lets the interpreter's lock
+    go meanwhile: a hundred times a run, for which other threads wait.
+    """
+    ready = _placed.get(statement)
+    if ready is None:
+        sql, needs_now = render(statement)
+        text, *parts = sql.split(":")
+        names = []
+        for part in parts:
+            length = next((at for at, sign in enumerate(part) if not (sign.isalnum() or sign == "_")), len(part))
+            if length:
+                names.append(part[:length])
+            text += f"{'?' if length else ':'}{part[length:]}"
+        ready = _placed[statement] = (text, names, needs_now)
+    return ready
+
+
 class Answers:
     """Answers what an operation asks on one connection, inside whatever transaction that is in."""
 
@@ -181,10 +204,10 @@ class Answers:
             return self.now() if ask.want == "now" else self._alive(ask)
         if ask.statement.only_locks:
             return None
-        sql, needs_now = render(ask.statement)
-        parameters = {**ask.parameters, "now": self.now()} if needs_now else ask.parameters
+        sql, names, needs_now = place(ask.statement)
+        named = {**ask.parameters, "now": self.now()} if needs_now else ask.parameters
         try:
-            cursor = cursor_of(self.connection).execute(sql, parameters)
+            cursor = cursor_of(self.connection).execute(sql, [named[name] for name in names])
         except sqlite3.IntegrityError:
             if ask.statement.refuses is None:
                 raise

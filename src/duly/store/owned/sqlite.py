@@ -88,7 +88,7 @@ class OwnedConnection(sqlite3.Connection):
 
     def __call__(self, sql: str, /) -> Any:
         """The statement of a text, for a cursor. The module asks for it wherever it caches none itself."""
-        if not self._ours:
+        if self._lifted_by != get_ident():
             return super().__call__(sql)
         statement = self._prepared.get(sql)
         if statement is None:
