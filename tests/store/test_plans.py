@@ -31,7 +31,7 @@ from duly.ledger.forget import FORGET_ATTEMPTS, FORGET_RUNS
 from duly.ledger.owed import UNSETTLED_OF_LINE, WORKABLE_OF_LINE
 from duly.ledger.remembered import CLAIM_IF_AS_REMEMBERED_IN_UTC
 from duly.store.migrations import sqlite as migrations
-from duly.store.sqlite import place, render
+from duly.store.sqlite import positional, render
 
 RUNS, MESSAGES_LEFT = "duly_run_unsettled", "duly_message_unsettled"
 
@@ -73,7 +73,7 @@ def test_what_is_not_settled_is_found_by_the_index_that_holds_it(
 
 def test_a_claim_from_memory_copies_nothing_before_it_writes(ledger: Path) -> None:
     """As an insert does that reads its own table."""
-    sql, names, _ = place(CLAIM_IF_AS_REMEMBERED_IN_UTC)
+    sql, names, _ = positional(CLAIM_IF_AS_REMEMBERED_IN_UTC)
     with closing(sqlite3.connect(ledger)) as connection:
         steps = [row[1] for row in connection.execute(f"explain {sql}", [1] * len(names))]
 
@@ -82,7 +82,7 @@ def test_a_claim_from_memory_copies_nothing_before_it_writes(ledger: Path) -> No
 
 
 def test_a_parameter_stands_at_each_of_its_places() -> None:
-    text, names, needs_now = place(Statement("mine", "select :b || ':' || :a_1, {now}, :b"))
+    text, names, needs_now = positional(Statement("mine", "select :b || ':' || :a_1, {now}, :b"))
 
     assert text == "select ? || ':' || ?, ?, ?"
     assert names == ["b", "a_1", "now", "b"]
