@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import pty
+import queue
 import re
 import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from duly.cli import watch as watch_module
+from duly.cli.watch import Look, watch
 from duly.schedule.spec import daily
 from tests.books import PostgresBook
 from tests.servers import Server
@@ -94,6 +100,47 @@ def test_on_a_terminal_the_screen_is_drawn_over(story: Story) -> None:
     frame = re.split(r"\x1b\[H", drawn)[-1]
     assert "✗ 1 period needs you" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn)
     assert "\x1b[K" in frame
+
+
+def test_control_c_ends_it_whatever_it_is_at(story: Story) -> None:
+    """Wherever the signal is met, in the loop or in what it waits with: it ends with 0."""
+    line = Interrupted(at=0)
+    while line.met:
+        line = Interrupted(at=line.at + 1)
+
+        def look(_: object, line: Interrupted = line) -> Look:
+            line.looks += 1
+            return Look("", line.looks)
+
+        with line:
+            assert watch(story.path, look, 0.01, draws=False) == 0, line.met
+    assert line.at > 20, "it met none"
+
+
+class Interrupted:
+    """Ctrl-C at the so-and-so-manieth line that watching comes to; at its third look if it comes to fewer."""
+
+    FILES = (watch_module.__file__, threading.__file__, queue.__file__)
+
+    def __init__(self, at: int) -> None:
+        self.at, self.looks, self.met, self._lines = at, 0, "the first", 0
+
+    def __enter__(self) -> None:
+        self.met = ""
+        sys.settrace(self._trace)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _trace(self, frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename not in self.FILES:
+            return None
+        self._lines += event == "line" and self.looks > 0
+        if self._lines == self.at or self.looks == 3:
+            sys.settrace(None)
+            self.met = f"{frame.f_code.co_filename}:{frame.f_lineno}" if self.looks < 3 else ""
+            raise KeyboardInterrupt
+        return self._trace
 
 
 def test_a_program_gets_a_document_for_each_change(story: Story) -> None:

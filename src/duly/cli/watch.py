@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from time import sleep
 
 from duly.cli import codes
 from duly.cli.arguments import MOST
@@ -22,8 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
-    from threading import Event
-    from typing import TypeAlias
+    from queue import SimpleQueue
+    from typing import NoReturn, TypeAlias
 
     from duly.store.protocol import Store
 
@@ -75,37 +74,60 @@ def watch(flag: str | None, look: Callable[[Ledger], Look], seconds: float, *, d
     """
     store = open_to_look(flag)
     show = _Screen() if draws and sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else _Pipe()
-    wake, is_over = _listening(store)
+    wake, end = _listening(store)
     try:
-        seen = look(store)
-        trouble = ""
-        while True:
-            show(seen)
-            wake.wait(seconds)
-            wake.clear()
-            try:
-                if isinstance(store, RestingLedger):  # somebody may have begun to write it
-                    store = open_to_look(flag)
-                seen, trouble = look(store), ""
-            except (Conflict, LedgerUnavailable) as e:
-                trouble = _say_once(e, trouble)
-                store.close()
-                sleep(min(seconds, 1.0))
+        _look_on(flag, store, look, show, lambda: _next(wake, seconds))
     except KeyboardInterrupt:
         return codes.DONE
     finally:
-        is_over.set()
-        wake.set()
+        end()
 
 
-def _listening(store: Ledger) -> tuple[Event, Event]:
-    """Rung when the ledger says that there may be news; and what ends the listening."""
+def _look_on(
+    flag: str | None,
+    store: Ledger,
+    look: Callable[[Ledger], Look],
+    show: Callable[[Look], None],
+    wait: Callable[[], None],
+) -> NoReturn:
+    seen, trouble = look(store), ""
+    while True:
+        show(seen)
+        wait()
+        try:
+            if isinstance(store, RestingLedger):  # somebody may have begun to write it
+                store = open_to_look(flag)
+            seen, trouble = look(store), ""
+        except (Conflict, LedgerUnavailable) as e:
+            trouble = _say_once(e, trouble)
+            store.close()
+
+
+def _listening(store: Ledger) -> tuple[SimpleQueue[None], Callable[[], None]]:
+    """What has something in it when the ledger says that there may be news; and what ends the listening.
+
+    A queue, and no event: Ctrl-C in an event's wait may meet it with its lock let go, which is a RuntimeError.
+    """
+    from queue import SimpleQueue
     from threading import Event, Thread
 
-    wake, is_over = Event(), Event()
+    wake: SimpleQueue[None] = SimpleQueue()
+    is_over = Event()
     if not isinstance(store, RestingLedger):
-        Thread(target=store.listen, args=(wake.set, is_over.is_set), daemon=True).start()
-    return wake, is_over
+        Thread(target=store.listen, args=(lambda: wake.put(None), is_over.is_set), daemon=True).start()
+    return wake, is_over.set
+
+
+def _next(wake: SimpleQueue[None], seconds: float) -> None:
+    """Until there may be news, or so many seconds have passed; what has been said meanwhile is one piece of news."""
+    from queue import Empty
+
+    try:
+        wake.get(timeout=seconds)
+        while True:
+            wake.get_nowait()
+    except Empty:
+        pass
 
 
 def _say_once(error: DulyError, before: str) -> str:

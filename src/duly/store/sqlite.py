@@ -545,8 +545,8 @@ class Session:
 
     def _write(self, operation: Operation[T], answers: Answers, seconds: float) -> T:
         connection = answers.connection
-        begin(connection, self.lock, path=self._path, seconds=seconds)
         try:
+            begin(connection, self.lock, path=self._path, seconds=seconds)
             refuse_moved(self._path, self._file)
             refuse_newer(connection)
             result = drive(operation, answers)
@@ -589,8 +589,8 @@ def refuse_moved(path: str, opened: tuple[int, int]) -> None:
 
 def _read(operation: Operation[T], answers: Answers, seconds: float) -> T:
     connection = answers.connection
-    cursor_of(connection).execute("begin")
     try:
+        cursor_of(connection).execute("begin")
         return _glance(operation, answers, seconds)
     finally:
         sqlite3.Connection.rollback(connection)
