@@ -139,6 +139,37 @@ def test_runs_are_read_by_their_span_and_not_by_the_bounds_of_all_spans(tmp_path
     assert steps(20_000) < 2 * steps(1_000)
 
 
+def test_the_next_of_a_backlog_is_found_without_reading_what_comes_after_it(tmp_path: Path) -> None:
+    """Else to catch up run by run costs the square of how far one is behind."""
+
+    def steps(behind: int) -> int:
+        path = tmp_path / f"{behind}.db"
+        migrations.create(str(path))
+        sql, _ = render(WORKABLE_OF_LINE)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("pragma foreign_keys = off")
+            connection.execute("insert into duly_series values (1, 1, 'UTC', 'a', 0), (2, 1, 'UTC', 'b', 0)")
+            connection.execute(
+                "insert into duly_run (series, nominal, revision, state, fence, due, opened_at, failures) "
+                f"with recursive n(k) as (select 1 union all select k + 1 from n where k < {behind}) "
+                "select case when k > 3 then 1 else 1 + (k % 2) end, k, 1, 'open', 0, k, 0, 0 from n"
+            )
+            counted = 0
+
+            def count() -> None:
+                nonlocal counted
+                counted += 1
+
+            connection.set_progress_handler(count, 10)
+            found = connection.execute(
+                sql, {"line": 1, "series": 1, "spread": 0, "as_of": behind, "now": 0, "most": 3}
+            ).fetchall()
+            assert [(row[0], row[1]) for row in found] == [(2, 1), (1, 2), (2, 3)]
+            return counted
+
+    assert steps(20_000) < 2 * steps(1_000)
+
+
 @pytest.mark.parametrize(
     ("statement", "seek"),
     [

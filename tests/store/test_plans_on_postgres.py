@@ -16,7 +16,7 @@ from duly.evidence.runs import NEWEST_OF_SERIES
 from duly.evidence.status import UNSETTLED_OF_LINES
 from duly.ledger.ask import Statement
 from duly.ledger.forget import FORGET_ATTEMPTS, FORGET_RUNS
-from duly.ledger.owed import UNSETTLED_OF_LINE
+from duly.ledger.owed import UNSETTLED_OF_LINE, WORKABLE_OF_LINE
 from duly.store.migrations import postgres
 from duly.store.postgres_sql import PARAMETER, as_pyformat, spell
 from tests.servers import Server
@@ -99,3 +99,34 @@ def test_no_table_that_grows_is_read_from_end_to_end(
     scans = [step for step in steps if "Seq Scan on run" in step or "Seq Scan on attempt" in step]
     assert any("run" in step or "attempt" in step for step in steps)
     assert not scans, "\n".join(steps)
+
+
+@pytest.mark.parametrize("analyzed", [True, False])
+def test_the_next_of_a_backlog_is_found_without_reading_what_comes_after_it(server: Server, *, analyzed: bool) -> None:
+    """With the planner's statistics of the table and before there are any, as in the minutes after a line fell behind."""
+
+    def read(behind: int) -> int:
+        with server.ledger() as url, closing(psycopg.connect(url, autocommit=True)) as connection:
+            for statement in RECORD.split(";")[:-2]:
+                connection.execute(statement)
+            connection.execute(
+                "insert into duly.run (series, nominal, revision, state, fence, opened_at, failures, due) "
+                "select 3, k, 1, 'open', 0, 0, 0, k from generate_series(1, %s) k",
+                (behind,),
+            )
+            if analyzed:
+                connection.execute("analyze")
+            connection.execute("set plan_cache_mode = force_generic_plan")
+            given = {"line": 3, "series": 3, "spread": 0, "as_of": behind, "most": 2}
+            sql = as_pyformat(spell(WORKABLE_OF_LINE, "0"))
+            plan = "explain (analyze, timing off, summary off, format json) " + sql
+            (steps,) = connection.execute(plan, given, prepare=True).fetchone() or ([],)
+            return rows_of(steps[0]["Plan"])
+
+    assert read(4_000) < 2 * read(400)
+
+
+def rows_of(step: Any) -> int:
+    """How many rows the steps of a plan handed on, or looked at in vain."""
+    mine = int(step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * int(step["Actual Loops"])
+    return mine + sum(rows_of(each) for each in step.get("Plans", []))

@@ -11,10 +11,10 @@ from __future__ import annotations
 from duly.errors import Misuse, Refused
 from duly.ledger import states
 from duly.ledger.address import key_in
-from duly.ledger.ask import Statement, do, every, now
+from duly.ledger.ask import Statement, do, now
 from duly.ledger.complete import Left, complete_or_raise, keep_left, record_end_or_raise
 from duly.ledger.open import Idle, Taken, claim_next
-from duly.ledger.owed import WORKABLE_OF_LINE
+from duly.ledger.owed import workable
 from duly.ledger.records import Claim, Claimer, Run, RunId, Series
 from duly.ledger.register import Declaration
 from duly.ledger.spells import known_of
@@ -77,9 +77,8 @@ async def _rest(taken: Taken, as_of: int, tried: frozenset[RunId], most: int) ->
     known = taken.known
     if known.job.catch_up != "each" or known.job.ordered:
         return []
-    assert known.line is not None
     rest: list[Run] = []
-    for run in await every(WORKABLE_OF_LINE, Run, line=known.line.id, as_of=as_of, most=most):
+    for run in await workable(known, as_of, most):
         if run.state == states.RUNNING or run.series != taken.run.id.series:  # to be judged first, or named otherwise
             break
         if run.id not in tried:

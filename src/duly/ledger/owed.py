@@ -12,6 +12,7 @@ from duly.ledger import states
 from duly.ledger.ask import Statement, every
 from duly.ledger.records import BACKFILL_OF, LEASES, RUN_COLUMNS, Known, Run, RunId
 from duly.records import record
+from duly.times import DAY, SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,22 +33,43 @@ select {RUN_COLUMNS}
 """,
 )
 
+_WORKABLE = f"""{{unsettled}} and r.due <= :as_of
+   and (r.state = 'open' or (r.state = 'failed' and r.retry_at <= {{now}})
+        or (r.state = 'running' and coalesce(n.until, r.lease_until) <= {{now}}))
+   and {BACKFILL_OF} is null"""
 
+# Of the line's series of now only the first runs are read, in the order of its index, and those after them that clocks which
+# are put back could make due before them (`spread`): who catches up run by run asks for each, and would else sort all that is
+# left each time. Of its earlier series little is left to work, if anything.
 WORKABLE_OF_LINE = Statement(
     "workable_of_line",
     f"""
-select {RUN_COLUMNS}
-  from duly_series s
-  join duly_run r on r.series = s.id
-  {LEASES}
- where s.line = :line and {{unsettled}} and r.due <= :as_of
-   and (r.state = 'open' or (r.state = 'failed' and r.retry_at <= {{now}})
-        or (r.state = 'running' and coalesce(n.until, r.lease_until) <= {{now}}))
-   and {BACKFILL_OF} is null
- order by r.due, r.series, r.nominal
+select * from (
+    select {RUN_COLUMNS}
+      from duly_run r
+      {LEASES}
+     where r.series = :series and {_WORKABLE}
+       and r.nominal <= :spread + coalesce(
+             (select r.nominal from duly_run r {LEASES} where r.series = :series and {_WORKABLE}
+               order by r.nominal limit 1 offset :most - 1), {1 << 62})
+     order by r.due, r.nominal
+     limit :most) of_series
+union all
+select * from (
+    select {RUN_COLUMNS}
+      from duly_series s
+      join duly_run r on r.series = s.id
+      {LEASES}
+     where s.line = :line and s.id <> :series and {_WORKABLE}
+     order by r.due, r.series, r.nominal
+     limit :most) of_others
+ order by due, series, nominal
  limit :most
 """,
 )
+
+# In nominals, which are two to a second: no clock was ever put back by more than a day.
+PUT_BACK = 2 * DAY // SECOND
 
 # Among so many that can be worked the oldest one that was not tried yet is looked for.
 TRIED_AT_MOST = 50
@@ -121,9 +143,8 @@ async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> 
     """
     if known.job.catch_up != "each" or known.job.ordered:
         return None
-    assert known.line is not None
     for most in (2, TRIED_AT_MOST):  # few of those that were tried can be worked still
-        found = await every(WORKABLE_OF_LINE, Run, line=known.line.id, as_of=as_of, most=most)
+        found = await workable(known, as_of, most)
         free = [run for run in found if run.id not in tried]
         if free:  # is its holder gone? Then it comes first
             return (
@@ -132,6 +153,15 @@ async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> 
         if len(found) < most:
             break
     return None
+
+
+async def workable(known: Known, as_of: int, most: int) -> list[Run]:
+    """The oldest runs of a line that can be worked, or whose holders' leases are over, so many at most."""
+    line, series = known.line, known.series
+    assert line is not None
+    assert series is not None
+    spread = 0 if series.zone == "UTC" else PUT_BACK
+    return await every(WORKABLE_OF_LINE, Run, line=line.id, series=series.id, spread=spread, as_of=as_of, most=most)
 
 
 async def dropped_next(known: Known, as_of: int) -> Callable[[RunId], str | None]:
