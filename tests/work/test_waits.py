@@ -71,21 +71,22 @@ def days() -> Iterator[str]:
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
 def test_how_often_a_run_and_a_duplicate_wait_for_the_server(proxy: Proxy, zone: str) -> None:
-    """In a zone whose rules may change too, once these are on record."""
+    """In a zone whose rules may change too, once these are on record. After a duplicate another one is looked for first."""
     job = duly.postgres(proxy.url).job("credit", duly.daily(zone), catch_up=duly.EACH)(
         lambda run: [run.tx.execute(ADD)]
     )
     for day in days():
         job.run(day)
         job.run(day)
+    job.run("2026-10-02")
 
     counted = []
-    for _ in range(2):
+    for day in ("2026-10-03", "2026-10-03", "2026-10-02", "2026-10-04", "2026-10-05"):
         before = proxy.waits
-        job.run("2026-10-03")
+        job.run(day)
         counted.append(proxy.waits - before)
 
-    assert counted == [RUN_WAITS, DUPLICATE_WAITS]
+    assert counted == [RUN_WAITS, DUPLICATE_WAITS, DUPLICATE_WAITS, LOOK + RUN_WAITS, RUN_WAITS]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
@@ -122,14 +123,15 @@ def test_the_same_in_an_event_loop(proxy: Proxy, zone: str) -> None:
             for day in days():
                 await credit.run(day)
                 await credit.run(day)
-            for _ in range(2):
+            await credit.run("2026-10-02")
+            for day in ("2026-10-03", "2026-10-03", "2026-10-02", "2026-10-04", "2026-10-05"):
                 before = proxy.waits
-                await credit.run("2026-10-03")
+                await credit.run(day)
                 counted.append(proxy.waits - before)
 
     asyncio.run(story())
 
-    assert counted == [RUN_WAITS, DUPLICATE_WAITS]
+    assert counted == [RUN_WAITS, DUPLICATE_WAITS, DUPLICATE_WAITS, LOOK + RUN_WAITS, RUN_WAITS]
 
 
 def test_inline_a_run_waits_once_more_and_a_duplicate_begins_no_transaction(proxy: Proxy) -> None:

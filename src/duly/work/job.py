@@ -33,6 +33,7 @@ from duly.ledger.meant import name_meant
 from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next
 from duly.ledger.peek import peek
+from duly.ledger.records import AlreadyCompleted as Complete
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -174,6 +175,7 @@ class Job(Generic[Tx]):
                 named = self._take(claiming, recalled, run, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
+                    self._memory.looks_first = False
                     return self._work(claiming, named.known.job, named.key, named.answer, named.row, run.take)
             return self._answered(named, run, payload, trigger)  # after the commit of what was found on the way
         finally:
@@ -185,6 +187,7 @@ class Job(Generic[Tx]):
         """The answer of a run that was not claimed: one whose outcome was unknown is done where its file stands, or is tried
         again where its probe has said what happened.
         """
+        self._memory.looks_first = isinstance(named.answer, Complete)
         if isinstance(named.answer, OutcomeUnknown):
             if (done := done_after_all(self._store, named)) is not None:
                 return done
@@ -204,7 +207,7 @@ class Job(Generic[Tx]):
     def _look(self, recalled: Recalled | None, run: Wanted, claimer: Claimer) -> tuple[Named | None, Recalled | None]:
         """What a plain look can say of the window, and whether it may be claimed from memory."""
         if recalled is not None:
-            if self._store.claim_looks and not self._inline:
+            if self._store.claim_looks and not self._inline and not self._memory.looks_first:
                 return None, recalled
             seen = self._store.glance(peek_remembered(recalled, claimer))
             if seen is not None:

@@ -18,6 +18,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, str], Remembered] = {}
+        self.looks_first = False  # the last run that was asked for was complete: what is delivered again comes in a row
 
     def recall(self, declared: Declaration, window: str | None) -> Recalled | None:
         """The window of a line that is remembered; None where it has to be looked up."""

@@ -693,11 +693,54 @@ begin
       from duly.line l
      where l.id = $9 and not exists (select 1 from duly.run where series = $6 and nominal = $7)
        for no key update;
-    instant := coalesce((select at from duly.clock), (extract(epoch from clock_timestamp()) * 1000000)::bigint);
-    if $24 = 0 then
-        update duly.line
-           set holder_series = $6, holder_nominal = $7, holder_revision = $8, live_claims = live_claims + 1
-         where id = $9
+    if found then  -- a window that has a row already is looked at, and that is all
+        instant := coalesce((select at from duly.clock), (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+        if $24 = 0 then
+            update duly.line
+               set holder_series = $6, holder_nominal = $7, holder_revision = $8, live_claims = live_claims + 1
+             where id = $9
+               and exists (select 1 from duly.job where id = $10 and edition = $11)
+               and $12 <= instant
+               and not exists (
+                   select 1
+                     from duly.skipped
+                    where series = $6 and from_nominal <= $7 and to_nominal > $7)
+               and (cast($29 as bigint) is null or (
+                   exists (
+                       select id
+                         from duly.zone_facts
+                        where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
+                   and not exists (
+                       select 1
+                         from duly.line
+                        where id = $9 and opened_until > $13 and opened_until < $14)
+                   and not exists (
+                       select 1
+                         from duly.run
+                        where series = $6 and nominal between $31 and $32 and nominal <> $7 and revision = 1
+                          and ((nominal = $29 and (window_end is null or window_end <> $13))
+                               or (nominal = $30 and window_start <> $14)
+                               or (window_start < $14 and window_end > $13)))))
+               and exists (select 1 from duly.series where id = $6 and horizon <= $7)
+               and not exists (select 1 from duly.run where series = $6 and nominal = $7)
+               and not exists (
+                   select 1
+                     from duly.run r
+                    where r.series = duly.line.holder_series and r.nominal = duly.line.holder_nominal
+                      and r.revision = duly.line.holder_revision and r.state = 'running');
+        end if;
+        insert into duly.run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
+               opened_at, payload, failures, asked_at, first_started_at, attempt_id, started_at, lease_until, contract, remembers,
+               owner, trigger, zone_facts)
+        select s.id, $7, $8, 'running', 1, cast($12 as bigint), cast($13 as bigint),
+               cast($14 as bigint), $15, cast($16 as bigint), instant,
+               coalesce(cast($17 as text), 'none'), 0, instant, instant, $18, instant, instant + $21, $22,
+               cast($23 as bigint), $19, $20, (
+                   select id
+                     from duly.zone_facts
+                    where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
+          from duly.series s
+         where s.id = $6 and s.horizon <= $7
            and exists (select 1 from duly.job where id = $10 and edition = $11)
            and $12 <= instant
            and not exists (
@@ -720,54 +763,13 @@ begin
                       and ((nominal = $29 and (window_end is null or window_end <> $13))
                            or (nominal = $30 and window_start <> $14)
                            or (window_start < $14 and window_end > $13)))))
-           and exists (select 1 from duly.series where id = $6 and horizon <= $7)
-           and not exists (select 1 from duly.run where series = $6 and nominal = $7)
-           and not exists (
-               select 1
-                 from duly.run r
-                where r.series = duly.line.holder_series and r.nominal = duly.line.holder_nominal
-                  and r.revision = duly.line.holder_revision and r.state = 'running');
-    end if;
-    insert into duly.run (series, nominal, revision, state, fence, due, window_start, window_end, resolution, version,
-           opened_at, payload, failures, asked_at, first_started_at, attempt_id, started_at, lease_until, contract, remembers,
-           owner, trigger, zone_facts)
-    select s.id, $7, $8, 'running', 1, cast($12 as bigint), cast($13 as bigint),
-           cast($14 as bigint), $15, cast($16 as bigint), instant,
-           coalesce(cast($17 as text), 'none'), 0, instant, instant, $18, instant, instant + $21, $22,
-           cast($23 as bigint), $19, $20, (
-               select id
-                 from duly.zone_facts
-                where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
-      from duly.series s
-     where s.id = $6 and s.horizon <= $7
-       and exists (select 1 from duly.job where id = $10 and edition = $11)
-       and $12 <= instant
-       and not exists (
-           select 1
-             from duly.skipped
-            where series = $6 and from_nominal <= $7 and to_nominal > $7)
-       and (cast($29 as bigint) is null or (
-           exists (
-               select id
-                 from duly.zone_facts
-                where zone = $25 and release = $26 and source = $27 and fingerprint = $28)
-           and not exists (
+           and ($24 = 1 or exists (
                select 1
                  from duly.line
-                where id = $9 and opened_until > $13 and opened_until < $14)
-           and not exists (
-               select 1
-                 from duly.run
-                where series = $6 and nominal between $31 and $32 and nominal <> $7 and revision = 1
-                  and ((nominal = $29 and (window_end is null or window_end <> $13))
-                       or (nominal = $30 and window_start <> $14)
-                       or (window_start < $14 and window_end > $13)))))
-       and ($24 = 1 or exists (
-           select 1
-             from duly.line
-            where id = $9 and holder_series = $6 and holder_nominal = $7 and holder_revision = $8))
-       and not exists (select 1 from duly.run where series = $6 and nominal = $7) for key share
-        on conflict do nothing;
+                where id = $9 and holder_series = $6 and holder_nominal = $7 and holder_revision = $8))
+           and not exists (select 1 from duly.run where series = $6 and nominal = $7) for key share
+            on conflict do nothing;
+    end if;
     if exists (select 1 from duly.meta where name = 'min_writer' and value::bigint > $3)
        or exists (select 1 from duly.meta where name = 'epoch' and value::bigint <> $5)
        or pg_current_xact_id_if_assigned()::text::bigint <= $4 then

@@ -24,6 +24,7 @@ from duly.ledger.meant import name_meant
 from duly.ledger.named import Named
 from duly.ledger.open import Idle, Taken, claim_again, claim_next
 from duly.ledger.peek import peek
+from duly.ledger.records import AlreadyCompleted as Complete
 from duly.ledger.records import Claim as Held
 from duly.ledger.records import Claimer, RunId
 from duly.ledger.records import Job as JobRow
@@ -167,6 +168,7 @@ class Job(Generic[Tx]):
                 named = await self._take(claiming, recalled, run, pulse.claimer)
                 if isinstance(named.answer, Held):
                     assert named.row is not None
+                    self._memory.looks_first = False
                     return await self._work(claiming, named.known.job, named.key, named.answer, named.row, run.take)
             return await self._answered(named, run, payload, trigger)  # after the commit of what was found
         finally:
@@ -176,6 +178,7 @@ class Job(Generic[Tx]):
         self, named: Named, run: Wanted, payload: str | None, trigger: str
     ) -> Completed | AlreadyCompleted | Busy | NotDue:
         """The answer of a run that was not claimed: as `duly.Job` has it."""
+        self._memory.looks_first = isinstance(named.answer, Complete)
         if isinstance(named.answer, OutcomeUnknown):
             if (done := await done_after_all(self._store, named)) is not None:
                 return done
@@ -197,7 +200,7 @@ class Job(Generic[Tx]):
     ) -> tuple[Named | None, Recalled | None]:
         """What a plain look can say of the window, and whether it may be claimed from memory."""
         if recalled is not None:
-            if self._store.claim_looks and not self._inline:
+            if self._store.claim_looks and not self._inline and not self._memory.looks_first:
                 return None, recalled
             seen = await self._store.glance(peek_remembered(recalled, claimer))
             if seen is not None:
