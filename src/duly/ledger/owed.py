@@ -40,7 +40,8 @@ _WORKABLE = f"""{{unsettled}} and r.due <= :as_of
 
 # Of the line's series of now only the first runs are read, in the order of its index, and those after them that clocks which
 # are put back could make due before them (`spread`): who catches up run by run asks for each, and would else sort all that is
-# left each time. Of its earlier series little is left to work, if anything.
+# left each time. Of its earlier series, which few lines have, little is left to work, if anything; without the question whether
+# there are any PostgreSQL may read all runs that are open to find none.
 WORKABLE_OF_LINE = Statement(
     "workable_of_line",
     f"""
@@ -60,7 +61,8 @@ select * from (
       from duly_series s
       join duly_run r on r.series = s.id
       {LEASES}
-     where s.line = :line and s.id <> :series and {_WORKABLE}
+     where exists (select 1 from duly_series o where o.line = :line and o.id <> :series)
+       and s.line = :line and s.id <> :series and {{beside}}r.series <> :series and {_WORKABLE}
      order by r.due, r.series, r.nominal
      limit :most) of_others
  order by due, series, nominal
