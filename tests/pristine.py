@@ -43,6 +43,21 @@ create table pristine.migration as select * from duly.migration;
 create table pristine.shape (md5 text);
 """
 
+# Whoever is connected beside us is gone. To wait for it, pg_terminate_backend would look only ten times a second.
+ALONE = """
+do $$
+begin
+    perform pg_terminate_backend(pid)
+       from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
+    for turn in 1..2500 loop
+        perform pg_stat_clear_snapshot();
+        exit when not exists (
+            select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid());
+        perform pg_sleep(0.002);
+    end loop;
+end $$
+"""
+
 AS_NEW = """
 do $$
 declare
@@ -81,10 +96,9 @@ def remember(url: str) -> None:
 
 def made_as_new(url: str) -> bool:
     """Empty a ledger of all that a story has written; whether it is as it was made then."""
-    others = "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database()"
     try:
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(others + " and pid <> pg_backend_pid()")
+            connection.execute(ALONE)
             shape = connection.execute(SHAPE).fetchone()
             if shape != connection.execute("select md5 from pristine.shape").fetchone():
                 return False
