@@ -45,6 +45,8 @@ from duly.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from duly.ledger.records import AlreadyCompleted, Claimer
     from duly.ledger.register import Declaration
     from duly.schedule.occurrence import Occurrence
@@ -74,7 +76,7 @@ SHARE_TAKEN = Statement("share_taken", "update duly_line set live_claims = 0 whe
 
 
 async def claim_backfill(
-    declared: Declaration, claimer: Claimer, *, backfill: int | None = None, tried: frozenset[RunId] = frozenset()
+    declared: Declaration, claimer: Claimer, *, backfill: int | None = None, tried: Container[RunId] = ()
 ) -> Taken | Idle | Refused | Misuse:
     """Take the next window of the oldest active backfill of a line that has a slot free, or of one that is named.
 
@@ -115,7 +117,7 @@ async def claim_once_more(
 class _Claiming:
     """One attempt to claim a window of one backfill."""
 
-    def __init__(self, known: Known, claimer: Claimer, tried: frozenset[RunId], number: int) -> None:
+    def __init__(self, known: Known, claimer: Claimer, tried: Container[RunId], number: int) -> None:
         self._known = known
         self._claimer = claimer
         self._tried = tried

@@ -23,7 +23,7 @@ from duly.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator
 
     from duly.schedule.keys import RunKey
 
@@ -59,7 +59,7 @@ class Group:
 
 
 async def claim_group(
-    declared: Declaration, claimer: Claimer, *, as_of: int | None, tried: frozenset[RunId], most: int
+    declared: Declaration, claimer: Claimer, *, as_of: int | None, tried: Container[RunId], most: int
 ) -> Group | Idle | Refused | Misuse:
     """Take the oldest run that can be worked, and name those after it, so many at most altogether."""
     taken = await claim_next(declared, claimer, as_of=as_of, tried=tried)
@@ -72,7 +72,7 @@ async def claim_group(
     return Group(taken, known.series, rest, is_cut=taken.more and len(rest) in (0, most - 1))
 
 
-async def _rest(taken: Taken, as_of: int, tried: frozenset[RunId], most: int) -> list[Run]:
+async def _rest(taken: Taken, as_of: int, tried: Container[RunId], most: int) -> list[Run]:
     """The runs of the line that are due and free, where nothing but their order decides which is worked next."""
     known = taken.known
     if known.job.catch_up != "each" or known.job.ordered:

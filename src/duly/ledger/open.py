@@ -35,6 +35,10 @@ from duly.records import record
 from duly.schedule.keys import RunKey, nominal_text
 from duly.schedule.occurrence import Occurrence
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 SKIP_RANGE = Statement(
     "skip_range",
     """
@@ -74,7 +78,7 @@ async def claim_next(
     claimer: Claimer,
     *,
     as_of: int | None,
-    tried: frozenset[RunId],
+    tried: Container[RunId],
 ) -> Taken | Idle | Refused | Misuse:
     """Register, open and drop what is owed, and take the oldest run that can be worked and was not tried yet.
 

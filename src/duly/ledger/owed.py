@@ -16,7 +16,7 @@ from duly.times import DAY, SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from duly.ledger.policy import DroppedRange, DroppedRun
     from duly.schedule.occurrence import Occurrence
@@ -137,7 +137,7 @@ class Backlog:
     more: bool
 
 
-async def next_of_backlog(known: Known, as_of: int, tried: frozenset[RunId]) -> Backlog | None:
+async def next_of_backlog(known: Known, as_of: int, tried: Container[RunId]) -> Backlog | None:
     """The oldest run with a row that can be worked, where nothing that came due since can change that; None: look at all.
 
     Where each window is worked, the rows that there are come before the windows that have none. So who catches up need not

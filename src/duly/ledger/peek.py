@@ -14,6 +14,8 @@ from duly.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from duly.errors import Misuse, Refused
     from duly.ledger.owed import Owed
     from duly.ledger.records import Known, Pause, Run, RunId
@@ -36,7 +38,7 @@ class Idle:
     live: bool = False
 
 
-async def peek(declared: Declaration, *, as_of: int | None, tried: frozenset[RunId]) -> Idle | Refused | Misuse:
+async def peek(declared: Declaration, *, as_of: int | None, tried: Container[RunId]) -> Idle | Refused | Misuse:
     """What a plain look says of a poke: nothing to do, and why; or that a claim has to be tried (`writes`).
 
     No lock, no commit: this is all that a duplicate costs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Coroutine, Generator
 from contextlib import suppress
 from datetime import date
 from functools import partial
@@ -245,7 +245,7 @@ class Job(Generic[Tx]):
         for each in self._scopes_to_work(scope):
             try:
                 self.ask_probe(scope=each)
-                self._catch_up(for_scope(self._declared, each, self._scopes), done, failures)
+                self._catch_up(for_scope(self._declared, each, self._scopes), done, failures, set())
             except Exception as e:
                 failures.append(e)
                 if not isinstance(e, (Refused, Misuse)):
@@ -270,13 +270,13 @@ class Job(Generic[Tx]):
         declared: Declaration,
         done: list[Completed],
         failures: list[Exception],
-        tried: frozenset[RunId] = frozenset(),
+        tried: set[RunId],
         *,
         only_one: bool = False,
-    ) -> frozenset[RunId]:
-        """Each run that was owed when this began, at most once. Raises what the ledger refuses before there is a claim.
+    ) -> None:
+        """Each run that was owed when this began and was not tried yet, at most once. Those that are go into `tried`.
 
-        Answers the runs that were tried, with those that had been before.
+        Raises what the ledger refuses before there is a claim.
         """
         as_of = self._store.now()
         begun, more = len(tried), False
@@ -292,12 +292,11 @@ class Job(Generic[Tx]):
                 break
             for each in attempted:
                 noted(each, done, failures)
-            tried |= {each.run for each in attempted}
+            tried.update(each.run for each in attempted)
             more = attempted[-1].more
-        return tried
 
     def _attempt_next(
-        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: Container[RunId]
     ) -> list[Attempted] | Idle:
         """Attempt the oldest run of a line that is owed and can be worked, or a group of them, after a look whether there is
         any. Raises what the ledger refuses before a claim.
@@ -311,7 +310,7 @@ class Job(Generic[Tx]):
         return self._attempt_owed(declared, trigger, as_of=as_of, tried=tried)
 
     def _attempt_owed(
-        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: Container[RunId]
     ) -> list[Attempted] | Idle:
         """As `_attempt_next`, without a look before."""
         if self._group > 1 and self._alone[declared.scope] <= 0:
@@ -330,7 +329,7 @@ class Job(Generic[Tx]):
             pulse.stop()
 
     def _attempt_group(
-        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: frozenset[RunId]
+        self, declared: Declaration, trigger: str, *, as_of: int | None, tried: Container[RunId]
     ) -> list[Attempted] | Idle:
         """Attempt runs of a line that are owed one after the other in one transaction, as long as it may last.
 
@@ -440,24 +439,24 @@ class Job(Generic[Tx]):
         self, declared: Declaration, number: int | None, done: list[Completed], failures: list[Exception]
     ) -> None:
         """Each window that can be taken, at most once; before each of them what is owed, unless that is in other hands."""
-        tried: frozenset[RunId] = frozenset()
+        tried: set[RunId] = set()
         in_vain = 0
         while in_vain < AT_MOST_IN_VAIN:
             attempted = self._attempt_backfill(declared, "backfill", number=number, tried=tried)
             if isinstance(attempted, Attempted):
                 in_vain = 0
-                tried |= {attempted.run}
+                tried.add(attempted.run)
                 noted(attempted, done, failures)
             elif attempted.live:
                 in_vain += 1
                 before = len(tried)
-                tried = self._catch_up(declared, done, failures, tried, only_one=True)
+                self._catch_up(declared, done, failures, tried, only_one=True)
                 in_vain = 0 if len(tried) > before else in_vain
             elif not attempted.writes:
                 return
 
     def _attempt_backfill(
-        self, declared: Declaration, trigger: str, *, number: int | None, tried: frozenset[RunId]
+        self, declared: Declaration, trigger: str, *, number: int | None, tried: Container[RunId]
     ) -> Attempted | Idle:
         """Attempt the next window of a backfill that has a slot free. Raises what the ledger refuses before a claim."""
         pulse = Pulse(self._store, trigger=trigger)
@@ -497,13 +496,13 @@ class Job(Generic[Tx]):
         """
         declared = for_scope(self._declared, scope, self._scopes)
         if of_backfill:
-            attempted = self._attempt_backfill(declared, trigger, number=None, tried=frozenset())
+            attempted = self._attempt_backfill(declared, trigger, number=None, tried=())
             return attempted if isinstance(attempted, Idle) else [attempted]
-        worked = self._attempt_next(declared, trigger, as_of=None, tried=frozenset())
+        worked = self._attempt_next(declared, trigger, as_of=None, tried=())
         for _ in range(GROUPS_IN_A_TURN - 1 if self._group > 1 else 0):
             if not goes_on(worked):
                 break
-            following = self._attempt_owed(declared, trigger, as_of=None, tried=frozenset())
+            following = self._attempt_owed(declared, trigger, as_of=None, tried=())
             if isinstance(following, Idle):
                 break
             worked = [*worked, *following]

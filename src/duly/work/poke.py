@@ -152,15 +152,16 @@ class Poke:
 
     def _next(self, as_of: int) -> Work | Idle:
         """Claim the oldest run that can be worked and was not tried yet."""
-        tried = frozenset(self.reports)
         if not self._more:
-            seen = raise_if_refused(self._store.read(peek(self._declared, as_of=as_of, tried=tried)))
+            seen = raise_if_refused(self._store.read(peek(self._declared, as_of=as_of, tried=self.reports)))
             if not seen.writes:
                 return seen
         from duly.ledger.open import Taken, claim_next
 
         self._more = False
-        pulse, answer = self._claiming(lambda claimer: claim_next(self._declared, claimer, as_of=as_of, tried=tried))
+        pulse, answer = self._claiming(
+            lambda claimer: claim_next(self._declared, claimer, as_of=as_of, tried=self.reports)
+        )
         if not isinstance(answer, Taken):
             pulse.stop()
             return raise_if_refused(answer)
@@ -204,7 +205,7 @@ class Poke:
         from duly.ledger.backfill_claim import claim_backfill  # off the path of a poke
         from duly.ledger.open import Taken
 
-        claim = partial(claim_backfill, self._declared, backfill=number, tried=frozenset(self.reports))
+        claim = partial(claim_backfill, self._declared, backfill=number, tried=self.reports)
         pulse, claimed = self._claiming(claim, trigger="backfill")
         if isinstance(claimed, Taken):
             return self._work_of(claimed, pulse)
