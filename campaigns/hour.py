@@ -34,6 +34,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -52,6 +53,7 @@ WARM_MINUTES = 10.0
 TELL_MINUTES = 5.0
 PAGE_SECONDS = 2.0
 LISTEN_SECONDS, AWAY_SECONDS = 7.0, 3.0
+AT_ONCE = 12  # pages, in the beginning: more than the threads that a dashboard looks with
 FLAT_MB = 2.0  # an hour
 FLAT_COUNT = 2
 JUDGED_HOURS = 0.5
@@ -298,6 +300,10 @@ class Reading:
         self._pages = self._streams = self._told = 0
         self._refused: Counter[str] = Counter()
         self._threads = [threading.Thread(target=act, daemon=True) for act in (self._read, self._listen)]
+        # Else its threads come one by one, each when two pages first meet there, and what they keep looks like growth.
+        with ThreadPoolExecutor(AT_ONCE) as crowd:
+            for page in PAGES:
+                list(crowd.map(self._get, [page] * AT_ONCE))
         for thread in self._threads:
             thread.start()
 
@@ -326,15 +332,18 @@ class Reading:
         """Read a page, and rest; empty when it is over."""
         if self._is_over.is_set():
             return b""
+        status, text = self._get(page)
+        self._pages += 1
+        if status != 200:
+            self._refused[f"{page}: {status}"] += 1
+        self._is_over.wait(PAGE_SECONDS)
+        return text
+
+    def _get(self, page: str) -> tuple[int, bytes]:
         with closing(HTTPConnection(self._place, timeout=60)) as connection:
             connection.request("GET", page)
             answer = connection.getresponse()
-            text = answer.read()
-        self._pages += 1
-        if answer.status != 200:
-            self._refused[f"{page}: {answer.status}"] += 1
-        self._is_over.wait(PAGE_SECONDS)
-        return text
+            return answer.status, answer.read()
 
     def _listen(self) -> None:
         while not self._is_over.is_set():
