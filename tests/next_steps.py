@@ -47,9 +47,10 @@ def next_steps(out: str, talk: str) -> Iterator[str]:
     """Every next step that a command printed: after `try:`, at the end of a row, and in documents for programs."""
     yield from _TRY.findall(talk)
     yield from _IN_QUOTES.findall(talk)
-    for line in (*out.splitlines(), *talk.splitlines()):
-        if "usage:" not in out and (found := re.search(r"(?:\S {3,}|next: )(duly [a-z]+ .+)$", line)):
-            yield found[1]
+    if "usage:" not in out:
+        for line in (*out.splitlines(), *talk.splitlines()):
+            if found := re.search(r"(?:\S {3,}|next: )(duly [a-z]+ .+)$", line):
+                yield found[1]
     if out.startswith("{"):
         try:
             yield from _named(json.loads(out))
