@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Coroutine, Generator
-from copy import copy
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -14,9 +12,9 @@ from duly.ledger.cancel import cancel
 from duly.ledger.open import Idle, Taken
 from duly.ledger.records import AlreadyCompleted, Claim, Run
 from duly.ledger.resolve import skip, unskip
-from duly.ledger.take import LOCK_LINE
 from duly.times import DAY
-from tests.books import WORD, Book, PostgresBook
+from tests.books import WORD, Book
+from tests.ledger.rivals import beside, rival_of
 
 # -- retry --------------------------------------------------------------------------------------------------------------
 
@@ -276,31 +274,6 @@ def test_an_unknown_run_answers_unknown_to_everything_but_its_resolution(book: B
 
 
 # -- a rival who opens the window just now ---------------------------------------------------------------------------------
-
-
-@types.coroutine
-def beside(operation: Coroutine[Any, Any, Run], rival: Callable[[], object]) -> Generator[Any, Any, Run]:
-    """The operation, with a rival who acts and commits just before it holds the line."""
-    answer, acts = None, True
-    while True:
-        try:
-            ask = operation.send(answer)
-        except StopIteration as ended:
-            done: Run = ended.value
-            return done
-        if acts and ask.statement is LOCK_LINE:
-            rival()
-            acts = False
-        answer = yield ask
-
-
-def rival_of(book: Book) -> Book:
-    """The same ledger by another connection."""
-    if not isinstance(book, PostgresBook):
-        pytest.skip("one writer at a time: nobody comes between")
-    rival = copy(book)
-    rival.store = book.open()
-    return rival
 
 
 @pytest.mark.parametrize("say", [skip, cancel])

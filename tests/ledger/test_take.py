@@ -16,17 +16,18 @@ from duly.errors import (
 )
 from duly.ledger.ask import drive
 from duly.ledger.named import Named, peek_window, take_window
-from duly.ledger.open import Idle, Taken
+from duly.ledger.open import Idle, Taken, claim_next
 from duly.ledger.peek import peek
 from duly.ledger.records import AlreadyCompleted, Busy, Claim, Claimer, NotDue, RunId
 from duly.ledger.register import Declaration
-from duly.ledger.take import take
+from duly.ledger.take import LOOK, take
 from duly.ledger.windows import open_window
 from duly.schedule.keys import parse_key
 from duly.schedule.spec import every
 from duly.times import MINUTE, parse_instant
 from duly.work.identity import new_attempt_id
 from tests.books import LEASE, Book, let_die
+from tests.ledger.rivals import beside, rival_of
 
 # -- one run ------------------------------------------------------------------------------------------------------------
 
@@ -429,6 +430,19 @@ def test_a_poke_of_a_line_with_work_asks_for_a_claim(book: Book) -> None:
     assert isinstance(idle, Idle)
     assert idle.writes
     assert isinstance(book.poke(), Taken)
+
+
+@pytest.mark.parametrize("ordered", [0, 1])
+def test_a_poke_is_not_told_of_a_run_that_was_completed_while_it_looked(book: Book, ordered: int) -> None:
+    rival = rival_of(book)
+    book.job(ordered=ordered)
+    claim = rival.take()
+    poke = claim_next(book.declaration(), Claimer(new_attempt_id(), "host/2@2+b", "cron"), as_of=None, tried=())
+
+    idle = book.write(beside(poke, lambda: rival.complete(claim), at=LOOK))
+
+    assert isinstance(idle, Idle)
+    assert idle.standing is None
 
 
 # -- operations ---------------------------------------------------------------------------------------------------------

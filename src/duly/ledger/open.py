@@ -99,12 +99,12 @@ async def claim_next(
     backlog = await next_of_backlog(known, as_of, tried)
     if backlog is not None:
         first = backlog.first
-        answer = await take_row(known, first, claimer, heed_retry_time=True)
+        answer = await _claim_or_rival(known, first, claimer)
         if isinstance(answer, Claim):
             key = await key_here(known, first.id)
             return Taken(known, key, answer, answer.row or first, noted_next_due(known), more=backlog.more)
-        if isinstance(answer, Busy):
-            return Idle(known, await look(answer.run), noted_next_due(known))
+        if answer is not None:
+            return Idle(known, answer, noted_next_due(known))
     known, due = await open_owed(known, as_of, declared.by)
     rows = await _with_fresh(known, due)
     for run in in_order(known, rows):
@@ -113,14 +113,36 @@ async def claim_next(
         if run.state == states.RUNNING and not ending_when_gone(run, instant).retry:
             await end_gone(run)
             continue
-        answer = await take_row(known, run, claimer, heed_retry_time=True)
+        answer = await _claim_or_rival(known, run, claimer)
         if isinstance(answer, Claim):
             key = await key_here(known, run.id)
             return Taken(known, key, answer, answer.row or run, due.next_due, more=run != rows[-1])
-        if isinstance(answer, Busy):
-            return Idle(known, await look(answer.run), due.next_due)
+        if answer is not None:
+            return Idle(known, answer, due.next_due)
     standing = standing_of(known, rows, due)
-    return Idle(known, None if standing is None else await seen_of(standing.id), due.next_due)
+    return Idle(known, None if standing is None else await _unless_settled(standing.id), due.next_due)
+
+
+async def _claim_or_rival(known: Known, run: Run, claimer: Claimer) -> Claim | Run | None:
+    """The claim of a run that is owed, or the run that stands in its way; None where it needs none any more."""
+    answer = await take_row(known, run, claimer, heed_retry_time=True)
+    if isinstance(answer, Busy) and (rival := await _unless_settled(answer.run)) is not None:
+        return rival
+    if isinstance(answer, Busy):  # what was in its way has just gone
+        answer = await take_row(known, run, claimer, heed_retry_time=True)
+    if isinstance(answer, Busy):
+        return await look(answer.run)
+    return answer if isinstance(answer, Claim) else None
+
+
+async def _unless_settled(run: RunId) -> Run | None:
+    """A run that was in the way, as it is now; None where its holder settled it meanwhile, and has no message to deliver."""
+    seen = await look(run)
+    if seen is None or seen.state not in states.SETTLED:
+        return seen
+    from duly.ledger.messages import tally  # few come here
+
+    return None if (await tally(run)).is_settled else seen
 
 
 async def _with_fresh(known: Known, due: Owed) -> list[Run]:
