@@ -111,7 +111,22 @@ def _machine() -> dict[str, Any]:
         "processor": _processor(),
         "system": platform.system(),
         "python": platform.python_version(),
+        "commit": _commit(),
     }
+
+
+def _commit() -> str:
+    """Which commit was measured; with a + where files differed from it. Empty where this is no checkout."""
+    try:
+        said = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+", "--abbrev=7", "--exclude=*"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError:
+        return ""
+    return said.stdout.strip()
 
 
 def _processor() -> str:

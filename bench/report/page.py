@@ -53,7 +53,7 @@ def _machine(document: dict[str, Any]) -> str:
     databases = {tables.DATABASES[place["database"]]: place["version"] for place in measured["places"]}
     versions = ", ".join(f"{name} {version}" for name, version in databases.items())
     return (
-        f"Measured on {document['date']}: {machine['cores']} cores ({machine['processor']}), Python {machine['python']}, "
+        f"Measured on {document['date']} at {machine['commit']}: {machine['cores']} cores ({machine['processor']}), Python {machine['python']}, "
         f"{versions}. {measured['rounds']} rounds of {measured['runs']:,} runs."
     )
 
