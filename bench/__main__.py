@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import side_by_side
-from bench.figure import Figure, read
+from bench.figure import Figure, as_json, positive, put, read
 from bench.places import DISK, ROOT
 from bench.report import page
 
@@ -37,17 +37,25 @@ class Failed(Exception):
 def main() -> None:
     args = _arguments()
     if args.what == "report":
-        page.make(json.loads(args.file.read_text()), args.docs)
+        try:
+            page.make(json.loads(args.file.read_text()), args.docs)
+        except (OSError, ValueError) as e:
+            sys.exit(f"no report is made of {args.file}, and nothing was changed: {e}")
         return
-    chosen = args.only.split(",") if args.only else [SIDE_BY_SIDE, *SUITES]
+    chosen = [each.strip() for each in args.only.split(",")] if args.only else [SIDE_BY_SIDE, *SUITES]
+    runs, rounds = side_by_side.counts(args)
     document: dict[str, Any] = {
         "date": datetime.now(UTC).date().isoformat(),
+        "quick": args.quick,
         "machine": _machine(),
-        SIDE_BY_SIDE: _side_by_side(args, chosen),
+        SIDE_BY_SIDE: {"runs": runs, "rounds": rounds, "places": [], "contestants": [], "not_measured": []},
         "figures": [],
         "not_measured": [],
     }
-    _write(args.json, document)
+    if SIDE_BY_SIDE in chosen:
+        print(f"== {SIDE_BY_SIDE}", flush=True)
+        for document[SIDE_BY_SIDE] in side_by_side.measure(runs, rounds, redis=args.redis):
+            put(args.json, as_json(document))  # after each place, as after each suite: who stops it has what there is
     for suite in (each for each in SUITES if each in chosen):
         print(f"\n== {suite}", flush=True)
         try:
@@ -55,7 +63,9 @@ def main() -> None:
         except Failed as e:
             print(f"{suite} is not measured: {e}", file=sys.stderr, flush=True)
             document["not_measured"].append({"suite": suite, "why": str(e)})
-        _write(args.json, document)
+        put(args.json, as_json(document))
+    if not document["figures"] and not document[SIDE_BY_SIDE]["contestants"]:
+        sys.exit("nothing was measured")
     print(f"\nall figures are in {args.json}; python -m bench report {args.json} puts them into docs/benchmarks.md")
 
 
@@ -66,26 +76,29 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("what", nargs="?", choices=("measure", "report"), default="measure")
     parser.add_argument("file", nargs="?", type=Path, help="of which a report is made")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page is")
-    parser.add_argument("--json", type=Path, default=DISK / "figures.json", metavar="FILE")
+    parser.add_argument("--json", type=Path, default=DISK / "figures.json", metavar="FILE", help="%(default)s")
     parser.add_argument("--quick", action="store_true", help="small counts: some minutes for all of it")
     parser.add_argument("--only", default="", metavar="SUITES", help=", ".join((SIDE_BY_SIDE, *SUITES)))
-    parser.add_argument("--runs", type=int, help="of each contestant, side by side")
-    parser.add_argument("--rounds", type=int, help="of all contestants, side by side")
+    parser.add_argument("--runs", type=positive, help="of each contestant, side by side")
+    parser.add_argument("--rounds", type=positive, help="of all contestants, side by side")
     parser.add_argument(
         "--redis", default=side_by_side.REDIS, metavar="URL", help="an empty database, which is emptied"
     )
     args = parser.parse_args()
-    if args.what == "report" and args.file is None:
-        parser.error("report: name the file that `python -m bench` wrote")
+    if (args.what == "report") != (args.file is not None):
+        parser.error("`report` has the file that `python -m bench` wrote, and `measure` has none: --json says where to")
+    chosen = {each.strip() for each in args.only.split(",")} if args.only else set()
+    if unknown := chosen - {SIDE_BY_SIDE, *SUITES}:
+        parser.error(
+            f"--only: there is no suite {', '.join(sorted(unknown))}; there are {SIDE_BY_SIDE}, {', '.join(SUITES)}"
+        )
+    if args.what == "measure":
+        try:
+            args.json.parent.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=args.json.parent).close()
+        except OSError as e:
+            parser.error(f"--json: {args.json.parent} cannot be written: {e.strerror}")
     return args
-
-
-def _side_by_side(args: argparse.Namespace, chosen: list[str]) -> dict[str, Any]:
-    runs, rounds = side_by_side.counts(args)
-    if SIDE_BY_SIDE in chosen:
-        print(f"== {SIDE_BY_SIDE}", flush=True)
-        return side_by_side.measure(runs, rounds, redis=args.redis)
-    return {"runs": runs, "rounds": rounds, "places": [], "contestants": [], "not_measured": []}
 
 
 def _suite(name: str, *, quick: bool) -> list[Figure]:
@@ -97,12 +110,6 @@ def _suite(name: str, *, quick: bool) -> list[Figure]:
         if done.returncode:
             raise Failed((done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1])
         return read(file)
-
-
-def _write(path: Path, document: dict[str, Any]) -> None:
-    """After each suite: who stops it in the middle has what was measured until then."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _machine() -> dict[str, Any]:

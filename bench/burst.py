@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 
 DULY = str(Path(sys.executable).with_name("duly"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -73,8 +73,8 @@ class Burst(NamedTuple):
 def main() -> None:
     """Report a burst of so many, a few times."""
     parser = arguments(__doc__)
-    parser.add_argument("--count", type=int, help="how many at once (64)")
-    parser.add_argument("--rounds", type=int, help="(3)")
+    parser.add_argument("--count", type=positive, help="how many at once (64)")
+    parser.add_argument("--rounds", type=positive, help="(3)")
     args = parser.parse_args()
     count = args.count or (8 if args.quick else 64)
     rounds = args.rounds or (1 if args.quick else 3)

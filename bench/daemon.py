@@ -22,7 +22,7 @@ import duly
 from bench.contestant import EFFECT, TABLE, Given, windows
 from bench.contestants import floor_sqlite
 from bench.contestants.ledger import GROUP
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 from duly.work.daemon.crew import Threads
 from duly.work.daemon.systemd import Notifier
 from duly.work.daemon.watch import Daemon, Limits
@@ -123,7 +123,7 @@ def rate_of_floor(folder: str, runs: int) -> float:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, help="how many (3; quick: 1)")
+    parser.add_argument("--rounds", type=positive, help="how many (3; quick: 1)")
     parser.add_argument("--folder", default=".", help="where the ledgers are made")
     args = parser.parse_args()
     rounds, share = args.rounds or (1 if args.quick else 3), 10 if args.quick else 1

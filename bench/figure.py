@@ -5,7 +5,7 @@ A script is run as `python -m bench.NAME` and prints a table for whoever called 
 scripts, and `--quick` makes do with the smallest counts that show each case.
 
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--rounds", type=positive)
     args = parser.parse_args()
     rounds = args.rounds or (1 if args.quick else 7)
     ...
@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,10 +44,36 @@ def arguments(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def positive(text: str) -> int:
+    """A count for `argparse`: 1 or more."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: it has to be 1 or more")
+    return number
+
+
 def write(path: Path | None, figures: Iterable[Figure]) -> None:
     """Write figures where `--json` asked for them; nothing where it did not."""
     if path is not None:
-        path.write_text(json.dumps([asdict(figure) for figure in figures], indent=1, ensure_ascii=False) + "\n")
+        put(path, as_json([asdict(figure) for figure in figures]))
+
+
+def as_json(document: object) -> str:
+    """A document as it stands in a file."""
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file whole, or leave what was there: what took an hour to measure is not lost to a full disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as new:
+        try:
+            new.write(text)
+            new.flush()
+            os.fchmod(new.fileno(), 0o644)
+            os.replace(new.name, path)
+        except BaseException:
+            os.unlink(new.name)
+            raise
 
 
 def read(path: Path) -> list[Figure]:

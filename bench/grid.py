@@ -23,7 +23,7 @@ from typing import Any
 from tests.books import Book, PostgresBook
 from tests.web.seeded import DENSE, HOURS, seed
 
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 from bench.places import POSTGRES_FLUSHED, NotThere, ready
 from duly.store.migrations import postgres
 from duly.web import dashboard
@@ -122,7 +122,7 @@ def _seeded(books: dict[str, Book]) -> Iterator[dict[str, Book]]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, help="how often each page is asked for (5; quick: 1)")
+    parser.add_argument("--rounds", type=positive, help="how often each page is asked for (5; quick: 1)")
     args = parser.parse_args()
     rounds = args.rounds or (1 if args.quick else 5)
     with tempfile.TemporaryDirectory() as folder, ledgers(folder) as books:

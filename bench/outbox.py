@@ -18,7 +18,7 @@ from typing import Any
 
 import duly
 from bench.entries import POSTGRES, SQLITE
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 from bench.places import PLACES, NotThere, ready
 from duly.outbox.destinations import Delivered, Message, destination_of
 from duly.store.migrations import postgres
@@ -99,7 +99,7 @@ def measured(title: str, ledger: duly.Ledger[Any], address: str, messages: int) 
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--messages", type=int, help="how many in each case (500; quick: 50)")
+    parser.add_argument("--messages", type=positive, help="how many in each case (500; quick: 50)")
     parser.add_argument("--only", choices=(SQLITE, POSTGRES))
     args = parser.parse_args()
     figures = []

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 from bench.places import NotThere
 from bench.scale import LINES, STEP, make, on_postgres
 from duly.times import SECOND
@@ -153,8 +153,8 @@ def compare(url: str, made: Made, runs: int, rounds: int) -> Iterator[Figure]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--runs", type=int, help="how many runs in all (1,000,000; quick: 20,000)")
-    parser.add_argument("--rounds", type=int, help="how often each thing is done to each copy (300; quick: 30)")
+    parser.add_argument("--runs", type=positive, help="how many runs in all (1,000,000; quick: 20,000)")
+    parser.add_argument("--rounds", type=positive, help="how often each thing is done to each copy (300; quick: 30)")
     args = parser.parse_args()
     runs, rounds = args.runs or (20_000 if args.quick else 1_000_000), args.rounds or (30 if args.quick else 300)
     try:

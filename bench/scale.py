@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import duly
 from bench.entries import POSTGRES, SQLITE
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 from bench.places import POSTGRES_FLUSHED, NotThere, ready
 from duly.evidence.axis import axis_until
 from duly.evidence.backfill import asked_for
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from duly.store.protocol import Store
 
 LINES, STEP, BATCH = 10, 5 * MINUTE, 20_000
+FEWEST = 100  # windows of a line
 MISSING_EACH, FAILED_EACH, RETRIED_EACH = 1_000, 5_000, 12
 BEGIN = "2016-01-01T00:06:00Z"
 
@@ -284,12 +285,14 @@ def tell(name: str, url: str, made: Made, windows: int, rounds: int) -> list[Fig
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--runs", type=int, help="how many runs in all (1,000,000; quick: 10,000)")
-    parser.add_argument("--rounds", type=int, help="how often each question is asked (7; quick: 1)")
+    parser.add_argument("--runs", type=positive, help="how many runs in all (1,000,000; quick: 10,000)")
+    parser.add_argument("--rounds", type=positive, help="how often each question is asked (7; quick: 1)")
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where the SQLite ledger is made")
     parser.add_argument("--only", choices=(SQLITE, POSTGRES))
     args = parser.parse_args()
     windows = (args.runs or (10_000 if args.quick else 1_000_000)) // LINES
+    if windows < FEWEST:
+        parser.error(f"--runs: {LINES * FEWEST:,} at least")
     rounds = args.rounds or (1 if args.quick else 7)
     figures = []
     for database, name, place in ((SQLITE, "SQLite", on_sqlite), (POSTGRES, "PostgreSQL", on_postgres)):

@@ -16,7 +16,7 @@ from functools import partial
 from importlib import import_module
 from zoneinfo import ZoneInfo
 
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 from duly.schedule import spec
 from duly.schedule.spec import Schedule
 from duly.times import as_datetime, parse_instant
@@ -140,7 +140,7 @@ def questions() -> dict[str, Callable[[], object]]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--turns", type=int, help="how many, of which the best counts (5; quick: 1)")
+    parser.add_argument("--turns", type=positive, help="how many, of which the best counts (5; quick: 1)")
     args = parser.parse_args()
     write(args.json, measured(args.turns or (1 if args.quick else 5)))
 

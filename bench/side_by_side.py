@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.entries import ENTRIES, Entry
 from bench.environments import NotMade, python_of
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 from bench.places import PLACES, ROOT, Ground, NotThere, Place, ready
 from bench.report.medians import figures_of
 
@@ -32,8 +32,12 @@ class Failed(Exception):
     """A contestant that could not do its work. Its message is the last thing that it said."""
 
 
-def measure(runs: int, rounds: int, *, only: str = "", places: str = "", redis: str = REDIS) -> dict[str, Any]:
-    """All rounds of all contestants in all places, and who could not be measured, and why."""
+def measure(
+    runs: int, rounds: int, *, only: str = "", places: str = "", redis: str = REDIS
+) -> Iterator[dict[str, Any]]:
+    """All rounds of all contestants in one place after the other, and who could not be measured, and why: what is known after
+    each place.
+    """
     measured: list[dict[str, Any]] = []
     missed: list[dict[str, str]] = []
     versions: dict[str, str] = {}
@@ -51,22 +55,28 @@ def measure(runs: int, rounds: int, *, only: str = "", places: str = "", redis: 
                         measured.append({"place": place.name, "name": entry.name, "kind": entry.kind, **found})
         except NotThere as e:
             missed += [{"place": place.name, "name": entry.name, "why": str(e)} for entry in entries]
-    return {
-        "runs": runs,
-        "rounds": rounds,
-        "places": [
-            {"name": place.name, "title": place.title, "database": place.database, "version": versions[place.name]}
-            for place in PLACES
-            if place.name in versions
-        ],
-        "contestants": measured,
-        "not_measured": missed,
-    }
+        yield {
+            "runs": runs,
+            "rounds": rounds,
+            "places": [
+                {"name": each.name, "title": each.title, "database": each.database, "version": versions[each.name]}
+                for each in PLACES
+                if each.name in versions
+            ],
+            "contestants": measured,
+            "not_measured": missed,
+        }
 
 
 def _asked_for(parts: str, name: str) -> bool:
     """Whether a name has one of the parts that were asked for; all have where nothing was."""
-    return not parts or any(part.strip() in name for part in parts.split(","))
+    return not parts or any(part.strip().casefold() in name.casefold() for part in parts.split(","))
+
+
+def _known(flag: str, parts: str, names: Sequence[str]) -> str:
+    """What is wrong with the parts of names that a flag has; empty where each is part of one."""
+    unknown = [part for part in parts.split(",") if not any(_asked_for(part, name) for name in names)]
+    return f"{flag}: no name has {', '.join(unknown)}; there are {', '.join(names)}" if unknown else ""
 
 
 def _rounds(
@@ -130,20 +140,29 @@ def counts(args: argparse.Namespace) -> tuple[int, int]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--runs", type=int, help="how many runs each contestant does (1,000; quick: 100)")
-    parser.add_argument("--rounds", type=int, help="how many rounds (5; quick: 1)")
+    parser.add_argument("--runs", type=positive, help="how many runs each contestant does (1,000; quick: 100)")
+    parser.add_argument("--rounds", type=positive, help="how many rounds (5; quick: 1)")
     parser.add_argument("--only", default="", metavar="PARTS", help="contestants whose name has one of these parts")
     parser.add_argument("--places", default="", metavar="PARTS", help=", ".join(place.name for place in PLACES))
     parser.add_argument("--redis", default=REDIS, metavar="URL", help=f"an empty database of Redis ({REDIS})")
     args = parser.parse_args()
+    names = (
+        ("--only", args.only, [entry.name for entry in ENTRIES]),
+        ("--places", args.places, [p.name for p in PLACES]),
+    )
+    if wrong := "; ".join(filter(None, (_known(*each) for each in names))):
+        parser.error(wrong)
     runs, rounds = counts(args)
-    measured = measure(runs, rounds, only=args.only, places=args.places, redis=args.redis)
+    measured: dict[str, Any] = {}
+    for measured in measure(runs, rounds, only=args.only, places=args.places, redis=args.redis):
+        write(args.json, figures_of(measured))
     figures = figures_of(measured)
     for figure in figures:
         print(_line(figure))
     for missed in measured["not_measured"]:
         print(f"{missed['place']}: {missed['name']} was not measured: {missed['why']}")
-    write(args.json, figures)
+    if not figures:
+        sys.exit("nothing was measured")
 
 
 def _line(figure: Figure) -> str:

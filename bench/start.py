@@ -29,7 +29,7 @@ from typing import NamedTuple
 from tests.servers import MACHINES_OWN, Server, answers
 
 from bench.environments import python_of
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 
 DULY = str(Path(sys.executable).with_name("duly"))
 BY_HAND = str(Path(__file__).with_name("by_hand.py"))
@@ -57,7 +57,7 @@ class Case(NamedTuple):
 def main() -> None:
     """Report each database, with bytecode and without."""
     parser = arguments(__doc__)
-    parser.add_argument("--turns", type=int, help="how often each line is taken (40)")
+    parser.add_argument("--turns", type=positive, help="how often each line is taken (40)")
     args = parser.parse_args()
     turns = args.turns or (5 if args.quick else 40)
     figures: list[Figure] = []

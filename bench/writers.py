@@ -30,7 +30,7 @@ from typing import NamedTuple
 import psycopg
 from tests.servers import MACHINES_OWN, Server, answers
 
-from bench.figure import Figure, arguments, write
+from bench.figure import Figure, arguments, positive, write
 
 READERS = 2
 PAGES = {"the first page": "/", "the grid": "/grid?unit=hour&n=48"}
@@ -57,11 +57,11 @@ class Worked(NamedTuple):
 def main() -> None:
     """Report SQLite, and PostgreSQL where a server answers."""
     parser = arguments(__doc__)
-    parser.add_argument("--writers", type=int, default=8)
-    parser.add_argument("--seconds", type=float, help="how long each round lasts (10)")
-    parser.add_argument("--rounds", type=int, help="(3)")
+    parser.add_argument("--writers", type=positive, default=8)
+    parser.add_argument("--seconds", type=positive, help="how long each round lasts (10)")
+    parser.add_argument("--rounds", type=positive, help="(3)")
     args = parser.parse_args()
-    seconds = args.seconds or (2.0 if args.quick else 10.0)
+    seconds = args.seconds or (2 if args.quick else 10)
     rounds = args.rounds or (1 if args.quick else 3)
     figures: list[Figure] = []
     for name, room in rooms():

@@ -20,7 +20,10 @@ def redis_of(given: Given) -> Iterator[Any]:
     except redis.ConnectionError:
         raise SystemExit(f"no Redis answers at {given.redis}") from None
     if taken:
-        raise SystemExit(f"{given.redis} is not empty, and would be emptied: name another with --redis")
+        raise SystemExit(
+            f"{given.redis} is not empty, and would be emptied: name another with --redis. What a benchmark left that was "
+            "stopped is there too: look at it with `redis-cli -u URL keys '*'`, and empty it with `flushdb`"
+        )
     try:
         yield client
     finally:

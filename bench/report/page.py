@@ -7,13 +7,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bench.figure import Figure
+from bench.figure import Figure, as_json, put
 from bench.report import tables
 from bench.report.bars import picture
 from bench.report.medians import standings
@@ -22,23 +21,35 @@ PAGE, PICTURES, FIGURES = "benchmarks.md", "benchmarks", "figures.json"
 
 
 def make(document: dict[str, Any], docs: Path) -> None:
-    """Put what was measured into the page of a folder, with its pictures and its figures beside it."""
-    pictures = docs / PICTURES
-    pictures.mkdir(exist_ok=True)
-    for old in pictures.glob("*.svg"):
+    """Put what was measured into the page of a folder, with its pictures and its figures beside it.
+
+    All of it is made before anything is written. Raises `ValueError` for a document that says nothing, or not what it should,
+    and for a page without the places that it is put into.
+    """
+    page, pictures = docs / PAGE, docs / PICTURES
+    try:
+        text, drawn = filled(page.read_text(), document), _drawn(document)
+    except (KeyError, TypeError) as e:
+        raise ValueError(f"it is none that `python -m bench` wrote: {type(e).__name__}: {e}") from e
+    for name, picture_ in drawn.items():
+        put(pictures / name, picture_)
+    for old in set(pictures.glob("*.svg")) - {pictures / name for name in drawn}:
         old.unlink()
+    put(pictures / FIGURES, as_json(document))
+    put(page, text)
+
+
+def _drawn(document: dict[str, Any]) -> dict[str, str]:
+    """Pictures, by the names of their files."""
     measured = document["side_by_side"]
-    for place in measured["places"]:
-        there = standings(measured, place["name"])
-        if there:
-            (pictures / f"{place['name']}.svg").write_text(picture(place["title"], there))
-    (pictures / FIGURES).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    page = docs / PAGE
-    page.write_text(filled(page.read_text(), document))
+    places = [(place, standings(measured, place["name"])) for place in measured["places"]]
+    return {f"{place['name']}.svg": picture(place["title"], there) for place, there in places if there}
 
 
 def filled(page: str, document: dict[str, Any]) -> str:
-    """A page with what was measured between its markers."""
+    """A page with what was measured between its markers. Raises `ValueError`, `KeyError`."""
+    if not document["figures"] and not document["side_by_side"]["contestants"]:
+        raise ValueError("nothing was measured")
     made = {"machine": _machine(document), "side by side": _side_by_side(document), "suites": _suites(document)}
     for name, text in made.items():
         between = re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -52,10 +63,14 @@ def _machine(document: dict[str, Any]) -> str:
     machine, measured = document["machine"], document["side_by_side"]
     databases = {tables.DATABASES[place["database"]]: place["version"] for place in measured["places"]}
     versions = ", ".join(f"{name} {version}" for name, version in databases.items())
-    return (
-        f"Measured on {document['date']} at {machine['commit']}: {machine['cores']} cores ({machine['processor']}), Python {machine['python']}, "
-        f"{versions}. {measured['rounds']} rounds of {measured['runs']:,} runs."
-    )
+    at = f" at commit {machine['commit']}" if machine.get("commit") else ""
+    of = f"{machine['cores']} cores ({machine['processor']}), Python {machine['python']}"
+    said = [f"Measured on {document['date']}{at}: {', '.join(filter(None, (of, versions)))}."]
+    if measured["contestants"]:
+        said.append(f"{measured['rounds']} rounds of {measured['runs']:,} runs.")
+    if document.get("quick"):
+        said.append("**A quick look, with small counts: no measurement.**")
+    return " ".join(said)
 
 
 def _side_by_side(document: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bench.figure import put
 from bench.report import page
 from bench.report.medians import standings
 
@@ -105,3 +106,81 @@ def test_the_page_that_is_here_is_made_of_the_figures_beside_it(tmp_path: Path) 
     made = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     assert made == {Path("benchmarks.md"), *(path.relative_to(there) for path in (there / "benchmarks").iterdir())}
     assert all((tmp_path / path).read_text() == (there / path).read_text() for path in made)
+
+
+# -- what cannot be -------------------------------------------------------------------------------------------------------
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "bench", *words], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        "{",
+        json.dumps({**json.loads(SMALL.read_text()), "figures": [], "side_by_side": {"contestants": [], "places": []}}),
+    ],
+    ids=["empty", "foreign", "broken", "nothing measured"],
+)
+def test_of_a_file_that_is_none_no_report_is_made_and_nothing_is_changed(docs: Path, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    before = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
+
+    said = bench("report", str(file), "--docs", str(docs))
+
+    assert said.returncode == 1
+    assert said.stderr.startswith(f"no report is made of {file}, and nothing was changed: ")
+    assert {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()} == before
+
+
+def test_of_a_page_without_the_places_for_it_nothing_is_changed(docs: Path) -> None:
+    (docs / "benchmarks.md").write_text("no markers")
+    before = {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()}
+
+    said = bench("report", str(SMALL), "--docs", str(docs))
+
+    assert (said.returncode, "has 0 places" in said.stderr) == (1, True)
+    assert {path: path.read_bytes() for path in docs.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--only", "nonsense"), "there is no suite nonsense; there are side_by_side, start"),
+        (("--only", "schedule,"), "there is no suite "),
+        (("--runs", "0"), "0: it has to be 1 or more"),
+        (("--rounds", "-1"), "-1: it has to be 1 or more"),
+        (("measure", "figures.json"), "`measure` has none"),
+        (("report",), "has the file that"),
+        (("--json", "/proc/none/figures.json"), "cannot be written"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is(words: tuple[str, ...], why: str) -> None:
+    said = bench(*words)
+
+    assert said.returncode == 2
+    assert why in said.stderr
+
+
+def test_a_quick_look_and_the_commit_are_told(docs: Path) -> None:
+    document = json.loads(SMALL.read_text())
+
+    told = page.filled(EMPTY, {**document, "quick": True, "machine": {**document["machine"], "commit": "abc1234"}})
+
+    assert "at commit abc1234: " in told
+    assert "no measurement" in told
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "figures.json"
+    put(file, "first")
+
+    with pytest.raises(UnicodeEncodeError):
+        put(file, "half of it and \udc80")
+
+    assert file.read_text() == "first"
+    assert [path.name for path in file.parent.iterdir()] == ["figures.json"]
