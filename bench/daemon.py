@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 import duly
-from bench.contestant import EFFECT, TABLE, Given, windows
+from bench.contestant import EFFECT, TABLE, Given, connect, windows
 from bench.contestants import floor_sqlite
 from bench.contestants.ledger import GROUP
 from bench.figure import Figure, arguments, positive, write
@@ -84,7 +84,7 @@ def rate(work: Work, folder: str, *, lines: int, owed: int, group: int, writes: 
     """How many runs a second, of so many windows of so many lines."""
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path, runs, each = Path(place) / "jobs.db", lines * owed, Counted(writes=writes)
-        with closing(sqlite3.connect(path)) as connection, connection:
+        with closing(connect(f"sqlite:///{path}")) as connection:  # as the floor's: else it flushes four times as often
             for statement in TABLE:
                 connection.execute(statement)
         ledger = duly.sqlite(path)
