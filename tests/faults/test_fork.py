@@ -254,3 +254,49 @@ def test_a_child_that_returns_from_a_job_does_not_damage_its_parents_file(on_sql
 
     assert told == ["Completed", "ok", "200000"]
     assert on_sqlite.book.rows("pragma integrity_check") == [("ok",)]
+
+
+# -- in an event loop -----------------------------------------------------------------------------------------------------
+
+AWAITED = (
+    BEGINNING.split("def in_a_child")[0]
+    + """
+import asyncio
+import duly.aio
+
+awaited = duly.aio.postgres(path) if "://" in path else duly.aio.sqlite(path)
+
+@awaited.job("credit", duly.daily("UTC"), catch_up=duly.EACH, overlap=True)
+async def credit(run):
+    tx = await run.tx
+    await tx.execute(f"insert into credited (day, units) values ('{run.label}', 10)")
+
+def tell(*days):
+    async def work():
+        return [type(await asyncio.wait_for(credit.run(f"2026-10-0{day}"), 60)).__name__ for day in days]
+
+    os.write(1, (" ".join(asyncio.run(work())) + "\\n").encode())  # in one piece, beside the others'
+
+tell(1)
+children = []
+for days in ((1, 2, 1), (3, 1, 4)):
+    if (child := os.fork()) == 0:
+        tell(*days)
+        os._exit(0)
+    children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+tell(5, 2)
+print(codes)
+asyncio.run(awaited.close())
+"""
+)
+
+
+def test_in_an_event_loop_too_a_child_has_connections_of_its_own(account: Account) -> None:
+    """What one reads of its parent's would be the answer to another's question: a window that looks complete, and is not."""
+    told = account.worker(AWAITED).ends().splitlines()
+
+    assert sorted(told[1:3]) == ["AlreadyCompleted Completed AlreadyCompleted", "Completed AlreadyCompleted Completed"]
+    assert [told[0], *told[3:]] == ["Completed", "Completed AlreadyCompleted", "[0, 0]"]
+    assert account.days == account.completed() == [f"2026-10-0{day}" for day in (1, 2, 3, 4, 5)]
+    assert len(account.book.rows("select distinct owner from duly_attempt")) == 3

@@ -7,6 +7,7 @@ back. Connections that are free are kept for the next transaction.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from time import monotonic
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _KEPT = 4  # free connections that are kept open; more come and go with their transaction
+
+
+_forsaken: list[psycopg.AsyncConnection[Any]] = []  # a parent's: kept from the collector, which would complain of them
 
 
 class AsyncAnswers:
@@ -167,6 +171,7 @@ class AsyncPostgresStore:
         self.prepare_threshold: int | None = PREPARE_NEVER  # until it is known who answers
         self.clock_by_hand = False
         self.ledger_id = self.namespace = ""
+        self._pid = os.getpid()
         self._free: list[psycopg.AsyncConnection[Any]] = []
         self._free_owned: list[OwnedConnection] = []
 
@@ -192,6 +197,7 @@ class AsyncPostgresStore:
 
     async def connect(self) -> psycopg.AsyncConnection[Any]:
         """A connection of one's own; `_keep` gives it back."""
+        self._leave_the_parents()
         while self._free:
             connection = self._free.pop()
             if is_usable(connection):
@@ -200,6 +206,12 @@ class AsyncPostgresStore:
         return await psycopg.AsyncConnection.connect(
             self.url, autocommit=True, application_name="duly", prepare_threshold=self.prepare_threshold
         )
+
+    def _leave_the_parents(self) -> None:
+        """In a forked child leave what is free to its parent: a reply there is the parent's, and to close it would end that."""
+        if self._pid != os.getpid():
+            _forsaken.extend((*self._free, *self._free_owned))
+            self._free, self._free_owned, self._pid = [], [], os.getpid()
 
     def _keep(self, connection: psycopg.AsyncConnection[Any]) -> None:
         if connection.closed or connection.pgconn.transaction_status != 0 or len(self._free) >= _KEPT:
@@ -308,6 +320,7 @@ class AsyncPostgresStore:
         """A transaction for a run's own effect."""
         from duly.store.owned.postgres_async import OwnedTransaction
 
+        self._leave_the_parents()
         while self._free_owned:
             connection = self._free_owned.pop()
             if is_usable(connection):
@@ -341,6 +354,7 @@ class AsyncPostgresStore:
 
     async def close(self) -> None:
         """Close the free connections. The store may be used again."""
+        self._leave_the_parents()
         while self._free:
             await self._free.pop().close()
         for connection in self._free_owned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,6 +23,11 @@ T = TypeVar("T")
 _KEPT = 8  # connections that wait for another run
 
 
+def _thread() -> ThreadPoolExecutor:
+    """One: the transactions of one process wait for each other anyway, and a connection belongs to its thread."""
+    return ThreadPoolExecutor(1, thread_name_prefix="duly-ledger")
+
+
 class AsyncSqliteStore:
     """One ledger in one SQLite file, used by the tasks of one event loop. As `SqliteStore`; `open` raises what that does."""
 
@@ -30,8 +36,8 @@ class AsyncSqliteStore:
         self.busy_seconds = busy_seconds
         self.clock_by_hand = False
         self.ledger_id = self.namespace = ""
-        # One thread: the transactions of one process wait for each other anyway, and a connection belongs to its thread.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="duly-ledger")
+        self._pid = os.getpid()
+        self._thread = _thread()
         self._store: SqliteStore | None = None
         self._free_owned: list[Owned] = []  # connections of runs that are over
 
@@ -54,6 +60,9 @@ class AsyncSqliteStore:
         return self._store
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
+        if self._pid != os.getpid():  # a forked child has no thread but the one that forked
+            self._pid, self._thread = os.getpid(), _thread()
+            self._close_owned()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def read(self, operation: Operation[T]) -> T:
