@@ -112,12 +112,20 @@ def test_one_that_is_next_and_was_stopped_is_passed_by(bank: Bank) -> None:
     until(lambda: stands_still(following.process.pid), "it stands still")
     holder.go_on()
     holder.reaches("let go")
-    lock = WriterLock(bank.path)
+    lock, began = WriterLock(bank.path), monotonic()
+    seen = []
 
-    assert lock.acquire(1)
+    for _ in range(4):
+        assert lock.acquire(60)
+        lock.release()
+        seen.append((len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))))
 
-    lock.close()
+    assert monotonic() - began < 30, "it is not waited for until half of the patience is over"
+    assert seen == seen[:1] * 4, "one thread waits to be next, and not one for each turn"
     following.kill()
+    until(lambda: lock._next is None or lock._next.is_over, "it is next, and lets go")
+    assert lock.acquire(60)
+    lock.close()
     holder.go_on()
     holder.ends()
 

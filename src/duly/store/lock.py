@@ -19,6 +19,7 @@ import fcntl
 import os
 from _thread import allocate_lock, start_new_thread
 from struct import Struct
+from time import monotonic
 
 from duly.errors import LedgerUnwritable
 
@@ -31,6 +32,7 @@ HAS_PULSE = hasattr(fcntl, "F_OFD_SETLK")  # Linux; elsewhere the lease alone sa
 
 _FLOCK = Struct("hhqqi4x")  # struct flock: type, whence, start, length, pid
 _GATE = 1 << 62  # above every pulse
+_LOOK_SECONDS = 0.1  # how often who waits to be next looks whether the lock is free all the same
 _writer_descriptors: set[int] = set()
 
 
@@ -71,11 +73,12 @@ def _make_lock(path: str, flags: int) -> int:
 class WriterLock:
     """The lock that queues the writers of one ledger. One for each connection; not shared between threads."""
 
-    __slots__ = ("_descriptor", "_path")
+    __slots__ = ("_descriptor", "_next", "_path")
 
     def __init__(self, ledger_path: str) -> None:
         self._path = lock_path(ledger_path)
         self._descriptor = -1
+        self._next: _Wait | None = None  # a wait of ours to be next, given up, for whoever is next has stopped
 
     def acquire(self, seconds: float) -> bool:
         """Take the lock, waiting for it at most so long. False: it stayed taken."""
@@ -84,13 +87,20 @@ class WriterLock:
             _writer_descriptors.add(self._descriptor)
         if _is_free(self._descriptor):
             return True
-        # Who is next may have been stopped, and would hold up all who come after for ever: then they go past it.
-        return self._wait(seconds / 2, _in_turn) or self._wait(seconds / 2, _out_of_turn)
+        if self._next is not None and not self._next.is_over:
+            return _take(self._descriptor) or self._wait(_Wait(self._path, _out_of_turn), seconds)
+        # Who is next may have been stopped, and would hold up all who come after for ever: then they go past it. That is so
+        # where the lock is free while we wait to be next, or has not come for long.
+        waiting, until = _Wait(self._path, _in_turn), monotonic() + seconds / 2
+        while not waiting.ends_within(min(_LOOK_SECONDS, until - monotonic())):
+            is_ours = _take(self._descriptor)
+            if is_ours or monotonic() >= until:
+                self._next = waiting
+                waiting.give_up()
+                return is_ours or self._wait(_Wait(self._path, _out_of_turn), seconds / 2)
+        return self._wait(waiting, 0)
 
-    def _wait(self, seconds: float, take: Callable[[int], None]) -> bool:
-        """Block in a thread of its own, on a descriptor of its own, so that the deadline holds whatever the holder does."""
-        waiting = _Wait(self._path, take)
-        start_new_thread(waiting.block, ())
+    def _wait(self, waiting: _Wait, seconds: float) -> bool:
         descriptor = waiting.outcome(seconds)
         if descriptor is None:
             return False
@@ -113,9 +123,11 @@ class WriterLock:
 
 
 class _Wait:
-    """One blocking wait for the writer lock, which its waiter may give up."""
+    """One blocking wait for the writer lock, which its waiter may give up: in a thread and on a descriptor of its own, so that
+    a deadline holds whatever the holder does.
+    """
 
-    __slots__ = ("_descriptor", "_done", "_given_up", "_guard", "_held", "_take")
+    __slots__ = ("_descriptor", "_done", "_given_up", "_guard", "_held", "_take", "is_over")
 
     def __init__(self, path: str, take: Callable[[int], None]) -> None:
         self._take = take
@@ -126,8 +138,10 @@ class _Wait:
         self._done.acquire()
         self._given_up = False
         self._held = False
+        self.is_over = False  # its thread waits no longer
+        start_new_thread(self._block, ())
 
-    def block(self) -> None:
+    def _block(self) -> None:
         try:
             self._take(self._descriptor)
         except OSError:
@@ -141,24 +155,35 @@ class _Wait:
             if self._given_up or not held:
                 _writer_descriptors.discard(self._descriptor)
                 os.close(self._descriptor)  # too late: let go at once
+            self.is_over = True
         self._done.release()
 
-    def outcome(self, seconds: float) -> int | None:
-        """The locked descriptor, or None when it did not come in time."""
+    def ends_within(self, seconds: float) -> bool:
+        """Whether the wait ends in so many seconds. What has come is then asked for by `outcome`."""
         try:
-            self._done.acquire(timeout=max(seconds, 0))
+            ended = self._done.acquire(timeout=max(seconds, 0))
         except BaseException:  # Ctrl-C: nobody will use the lock, so nobody may keep it
-            if (descriptor := self._give_up()) is not None:
-                _writer_descriptors.discard(descriptor)
-                os.close(descriptor)
+            self.give_up()
             raise
-        return self._give_up()
+        if ended:
+            self._done.release()
+        return ended
 
-    def _give_up(self) -> int | None:
-        """Wait no longer: the descriptor if the lock has come, else None, and it is let go when it comes."""
+    def outcome(self, seconds: float) -> int | None:
+        """The locked descriptor, or None when it did not come in time: then it is let go when it comes."""
+        self.ends_within(seconds)
         with self._guard:
             self._given_up = not self._held
             return self._descriptor if self._held else None
+
+    def give_up(self) -> None:
+        """Wait no longer, and let the lock go, or as soon as it comes."""
+        with self._guard:
+            self._given_up = True
+            if self._held:
+                self._held = False
+                _writer_descriptors.discard(self._descriptor)
+                os.close(self._descriptor)
 
 
 def _is_free(descriptor: int) -> bool:
@@ -168,11 +193,17 @@ def _is_free(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     try:
+        return _take(descriptor)
+    finally:
+        _gate(descriptor, fcntl.F_UNLCK, wait=False)
+
+
+def _take(descriptor: int) -> bool:
+    """Take the lock if nobody has it, whoever is next."""
+    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    finally:
-        _gate(descriptor, fcntl.F_UNLCK, wait=False)
     return True
 
 
