@@ -17,12 +17,14 @@ import pytest
 
 import duly
 import duly.aio
+from duly.ledger.ask import Statement, one
 from duly.store import VERSION_LOCK
 from duly.store.postgres import PostgresStore
 from tests.proxy import Proxy
 from tests.servers import Server
 
 ADD = "update balance set units = units + 10"
+LOOK_FOREVER = Statement("look_forever", "select pg_sleep(600)::text")
 
 LOOK, CLAIM, EFFECT, COMPLETION = 1, 1, 1, 1  # of a line that is known; the effect is one statement
 RUN_WAITS, DUPLICATE_WAITS = CLAIM + EFFECT + COMPLETION, 1
@@ -687,3 +689,39 @@ def test_how_often_one_that_catches_up_waits_for_each_run(proxy: Proxy) -> None:
 
     assert counted[1] <= 8  # nothing is owed
     assert counted[3] - counted[2] <= 10 * 12
+
+
+@pytest.mark.parametrize("asked", ["glance", "stamp"])
+def test_an_exception_out_of_a_signals_handler_while_it_looks_costs_that_look_and_no_other(
+    url: str, asked: str
+) -> None:
+    """The server goes on with the statement: a connection that has not heard its answer is not asked again."""
+
+    class Late(Exception):
+        pass
+
+    def alarm(*_: object) -> None:
+        raise Late
+
+    ledger = duly.postgres(url)
+    job = ledger.job("credit", duly.daily("UTC"), catch_up=duly.EACH)(lambda run: None)
+    job.run("2026-10-01")
+    store = ledger._store
+    assert isinstance(store, PostgresStore)
+    waits: dict[str, Callable[[], object]] = {
+        "glance": lambda: store.glance(one(LOOK_FOREVER, str)),
+        "stamp": store.stamp,
+    }
+    before = signal.signal(signal.SIGALRM, alarm)
+    with psycopg.connect(url) as other:
+        other.execute("lock table duly.event in access exclusive mode")
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            with pytest.raises(Late):
+                waits[asked]()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    assert isinstance(job.run("2026-10-01"), duly.AlreadyCompleted)
+    assert isinstance(job.run("2026-10-02"), duly.Completed)

@@ -118,12 +118,16 @@ def together(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 def give_up(connection: psycopg.Connection[Any]) -> None:
     """Roll back what is open on a connection. One that is in the midst of a statement cannot: it is closed at the driver."""
-    if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
+    if connection.pgconn.transaction_status == TransactionStatus.ACTIVE or _is_in_pipeline(connection):
         with suppress(psycopg.Error):  # the server would go on with it, and hold what it has locked
             connection.cancel_safe(timeout=CANCEL_SECONDS)
         psycopg.Connection.close(connection)
     elif not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE:
         psycopg.Cursor(connection).execute("rollback")
+
+
+def _is_in_pipeline(connection: psycopg.Connection[Any]) -> bool:
+    return psycopg.capabilities.has_pipeline() and connection.pgconn.pipeline_status != 0
 
 
 def is_usable(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
@@ -440,6 +444,9 @@ class PostgresStore:
             return drive(operation, self.session.answers)
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
+        except BaseException:
+            give_up(self.session.connection)
+            raise
         finally:
             operation.close()
 
@@ -557,6 +564,9 @@ class PostgresStore:
             row = psycopg.Cursor(connection, row_factory=psycopg.rows.tuple_row).execute(STAMP).fetchone()
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
+        except BaseException:
+            give_up(self.session.connection)
+            raise
         return "-".join(str(part or 0) for part in row or ())
 
     def listen(self, wake: Callable[[], None], is_over: Callable[[], bool]) -> None:
@@ -585,6 +595,9 @@ class PostgresStore:
             return self.session.answers.now()
         except psycopg.Error as e:
             raise translated(e, name=self.path) from e
+        except BaseException:
+            give_up(self.session.connection)
+            raise
 
     def close(self) -> None:
         """Close this thread's connections. The store may be used again."""
