@@ -254,8 +254,8 @@ class OwnedTransaction:
 
     def commit(self) -> None:
         """Commit the transaction, and be ready for the next run."""
-        self._connection._lifted_by = get_ident()
         try:
+            self._connection._lifted_by = get_ident()
             commit(self._connection, seconds=self._busy_seconds)
             self._connection._open = False
         except sqlite3.Error as e:
@@ -267,10 +267,10 @@ class OwnedTransaction:
         """Run the completing operation in the transaction and commit both. Raises `ClaimLost`, and nothing is kept."""
         try:
             result = self.drive(operation)
+            self.commit()
         except BaseException:
             self.abandon()
             raise
-        self.commit()
         return result
 
     def abandon(self) -> None:
