@@ -18,6 +18,7 @@ from duly.evidence import verdict
 from duly.evidence.axis import Axis
 from duly.evidence.pieces import Pieces, lies_at
 from duly.evidence.verdict import Window, windows_of_many
+from duly.ledger import states
 from duly.ledger.ask import Statement, every
 from duly.ledger.backfill_states import ors
 from duly.ledger.message_states import UNSETTLED
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
     # The spells of a line, and by zone and grain what is known of it with the series of these.
     _Placing: TypeAlias = tuple[list[Spell], dict[tuple[str, str], Known]]
 
-    # Rows of a series in a part of civil time, and in which pass of an hour that comes twice: how many they are, completed,
-    # skipped, unknown, failed.
-    _Part: TypeAlias = list[int]
+    # Rows of a series in a part of civil time, in a pass of an hour that comes twice, and in a state: how many they are.
+    _Part: TypeAlias = tuple[int, int, str, int]
 
 # The worst first. What is not recorded is no better than what is well: it stands where nothing else does.
 WORST_FIRST = (
@@ -56,6 +56,8 @@ WORST_FIRST = (
 _RANK = {word: rank for rank, word in enumerate(WORST_FIRST)}
 NOT_RECORDED = (verdict.NOT_OWED, verdict.PRUNED)
 
+_BAD = {states.UNKNOWN: verdict.UNKNOWN, states.FAILED: verdict.FAILED}
+
 JUDGE_AT_MOST = 20_000  # windows that are judged one by one for one view
 _RUNS_AT_MOST = 20_000  # that have messages to be delivered
 _MANY = 4  # windows of an hour
@@ -65,12 +67,9 @@ ROWS_IN_PIECES = Statement(
     "rows_in_pieces",
     # A name is 2 x civil seconds: what is divided by a unit of them is an hour or a day on the wall of its zone. The joins are
     # crossed, for SQLite takes them in this order then: from the lines of the page to their rows, and not through all series.
+    # Counted by their state, and not a sum for each: that takes SQLite twice as long.
     """
-select r.series, r.nominal / :unit, r.nominal % 2, count(*),
-       sum(case when r.state = 'completed' then 1 else 0 end),
-       sum(case when r.state = 'skipped' then 1 else 0 end),
-       sum(case when r.state = 'unknown' then 1 else 0 end),
-       sum(case when r.state = 'failed' then 1 else 0 end)
+select r.series, r.nominal / :unit, r.nominal % 2, r.state, count(*)
   from duly_job j
  cross join duly_line l
  cross join duly_version v
@@ -82,7 +81,7 @@ select r.series, r.nominal / :unit, r.nominal % 2, count(*),
    and s.line = l.id and s.zone = v.zone and s.grain = v.grain
    and r.series = s.id and r.nominal between :first and :last
    and r.state <> 'replaced'
- group by 1, 2, 3
+ group by 1, 2, 3, 4
 """,
 )
 
@@ -247,7 +246,7 @@ async def _rows(quick: list[Known], axis: Axis, *, by_hours: bool) -> _Rows:
     parts: dict[int, list[_Part]] = {known.series.id: [] for known in quick if known.series is not None}
     for series, *part in found:
         if series in parts:
-            parts[series].append(part)
+            parts[series].append((part[0], part[1], part[2], part[3]))
     return _Rows(unit, parts)
 
 
@@ -289,15 +288,16 @@ def _counted(
     many = len(expected)
     rows, completed, skipped = [0] * many, [0] * many, [0] * many
     bad: dict[int, set[str]] = {}
-    for part, second, there, well, passed, unknown, failed in found.parts[known.series.id]:
+    for part, second, state, there in found.parts[known.series.id]:
         place = pieces.place_of_name(zone, found.unit, part, second)
         if 0 <= place < many:
-            if unknown or failed:
-                words = ((verdict.UNKNOWN, unknown), (verdict.FAILED, failed))
-                bad.setdefault(place, set()).update(word for word, number in words if number)
             rows[place] += there
-            completed[place] += well
-            skipped[place] += passed
+            if state == states.COMPLETED:
+                completed[place] += there
+            elif state == states.SKIPPED:
+                skipped[place] += there
+            elif state in _BAD:
+                bad.setdefault(place, set()).add(_BAD[state])
     waiting = {pieces.place_of_name(zone, 2, name >> 1, name & 1) for name in undelivered}
     edge = _edges_of(known)
     cells: dict[int, Cell] = {}
