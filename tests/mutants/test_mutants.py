@@ -415,8 +415,8 @@ MUTANTS = (
         (
             Fault(
                 "store/migrations/0001_ledger.postgres.sql",
-                "and not exists (select 1 from duly.run where series = $6 and nominal = $7) for key share",
-                "for key share",
+                "l.id = $9 and not exists (select 1 from duly.run where series = $6 and nominal = $7)",
+                "l.id = $9",
             ),
         ),
         (WAITS + "a_duplicate_takes_no_lock_and_has_nothing_to_commit",),
@@ -1820,11 +1820,6 @@ BY_A_WORD = END_TO_END + "remembers_nothing_is_sent_nothing_twice_without_a_word
 # Each of these shows from end to end; of what is nearer to the fault, OUTBOX and RECEIVERS tell.
 STORM = (
     Mutant(
-        "in a storm: an unknown message is sent again when its key may be forgotten",
-        (Fault(DELIVER, " and first_sent_at + :remembers > :instant + :lease\n", "\n"),),
-        (ONCE,),
-    ),
-    Mutant(
         "in a storm: another first sending is named each time",
         (
             Fault(
@@ -3199,7 +3194,7 @@ SEEN = (
     ),
     Mutant(
         "a server that dies is waited for, for ever",
-        (Fault("web/assets/life.js", 'if (!("grace" in timers)) later', "later"),),
+        (Fault("web/assets/life.js", 'later("grace", GRACE, deaf)', 'later("grace", GRACE, hush)'),),
         (IN_A_BROWSER + "a_server_that_died_makes_the_page_stale_and_its_return_live",),
     ),
     Mutant(
