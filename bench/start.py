@@ -2,7 +2,7 @@
 
     python -c pass       what any program in Python costs that does nothing
     flock -n FILE true   what many crontabs have: a program in C that keeps two runs apart, and remembers nothing
-    hand-written         the least that somebody would write with typer and SQLAlchemy: a row that claims the run, the command,
+    by hand              the least that somebody would write with typer and SQLAlchemy: a row that claims the run, the command,
                          a row that it is complete (`by_hand.py`, in an environment of its own, made at the first call)
 
 on SQLite and PostgreSQL; with bytecode cached, as an installation leaves it, and without any, as in an image that was made
@@ -103,7 +103,8 @@ def lines_of(url: str, by_hand_url: str, folder: str, by_hand: str) -> dict[str,
         lines[f"duly exec, {kind}, first run"] = lines[f"duly exec, {kind}, duplicate"] = line
     wrapped = [by_hand, BY_HAND, "--url", by_hand_url, "job"]
     took([*wrapped, "0", "true"], cached())
-    lines["hand-written, first run"] = lines["hand-written, duplicate"] = lambda turn: [*wrapped, str(turn), "true"]
+    for what in ("first run", "duplicate"):
+        lines[f"by hand with typer and SQLAlchemy, {what}"] = lambda turn: [*wrapped, str(turn), "true"]
     if not shutil.which("flock"):
         del lines["flock -n FILE true"]
     return lines

@@ -95,10 +95,10 @@ def contention(case: str, ways: dict[str, str], writers: int, seconds: float, ro
                 beside.append(worked(ways[QUEUE], writers, seconds, QUEUE))
     print(f"\n{case}: {writers} writers, {seconds:g} s, medians of {rounds} rounds; the worst of all")
     figures = []
+    names = {how: "writers alone, " + ("PostgreSQL's locks" if is_postgres else HOW[how]) for how in alone}
     for how, each in alone.items():
-        name = "PostgreSQL's locks" if is_postgres else HOW[how]
-        figures += said(case, f"writers alone, {name}", each, alone[QUEUE] if how != QUEUE else None)
-    figures += said(case, f"writers beside {READERS} readers", beside, alone[QUEUE])
+        figures += said(case, names[how], each, None if how == QUEUE else (names[QUEUE], alone[QUEUE]))
+    figures += said(case, f"writers beside {READERS} readers", beside, (names[QUEUE], alone[QUEUE]))
     for page in PAGES:
         for what, one, other in (
             ("median", median(quiet[page]), median(busy[page])),
@@ -112,13 +112,12 @@ def contention(case: str, ways: dict[str, str], writers: int, seconds: float, ro
     return figures
 
 
-def said(case: str, what: str, rounds: Sequence[Worked], beside: Sequence[Worked] | None) -> list[Figure]:
-    """Print what the writers did, and answer it as figures; `beside` is what their rate is compared with."""
+def said(case: str, what: str, rounds: Sequence[Worked], beside: tuple[str, Sequence[Worked]] | None) -> list[Figure]:
+    """Print what the writers did, and answer it as figures; `beside` is what their rate is compared with, and its name."""
     rate, fairness = median(one.rate for one in rounds), min(one.fairness for one in rounds)
     longest = max(one.longest for one in rounds)
-    ratio = None if beside is None else rate / median(one.rate for one in beside)
+    of, ratio = (None, None) if beside is None else (beside[0], rate / median(one.rate for one in beside[1]))
     print(f"  {what:<44}{rate:>8.0f} runs/s   least/most {fairness:4.2f}   longest run {longest:6.3f} s", flush=True)
-    of = None if ratio is None else "writers alone, duly's queue"
     return [
         Figure("writers", case, what, rate, "runs/s", ratio, of),
         Figure("writers", case, f"{what}: least/most", fairness, "of 1"),
