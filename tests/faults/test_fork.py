@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 import duly
+from tests.books import PostgresBook
 from tests.exec.stage import until
 from tests.faults.account import CREDIT, DAY, KEY, Account
 
@@ -264,12 +265,13 @@ AWAITED = (
 import asyncio
 import duly.aio
 
+units = "pg_backend_pid()" if "://" in path else "10"
 awaited = duly.aio.postgres(path) if "://" in path else duly.aio.sqlite(path)
 
 @awaited.job("credit", duly.daily("UTC"), catch_up=duly.EACH, overlap=True)
 async def credit(run):
     tx = await run.tx
-    await tx.execute(f"insert into credited (day, units) values ('{run.label}', 10)")
+    await tx.execute(f"insert into credited (day, units) values ('{run.label}', {units})")
 
 def tell(*days):
     async def work():
@@ -300,3 +302,5 @@ def test_in_an_event_loop_too_a_child_has_connections_of_its_own(account: Accoun
     assert [told[0], *told[3:]] == ["Completed", "Completed AlreadyCompleted", "[0, 0]"]
     assert account.days == account.completed() == [f"2026-10-0{day}" for day in (1, 2, 3, 4, 5)]
     assert len(account.book.rows("select distinct owner from duly_attempt")) == 3
+    if isinstance(account.book, PostgresBook):
+        assert len(account.book.rows("select distinct units from credited")) == 3, "three processes of the server's"

@@ -423,6 +423,12 @@ MUTANTS = (
         on_postgres=True,
     ),
     Mutant(
+        "in an event loop a forked child uses its parent's connections",
+        (Fault("store/postgres_async.py", "if self._pid != os.getpid():", "if self._pid < 0:"),),
+        ("tests/faults/test_fork.py::test_in_an_event_loop_too_a_child_has_connections_of_its_own[on_postgres]",),
+        on_postgres=True,
+    ),
+    Mutant(
         "a savepoint that comes first is a transaction",
         (
             Fault(

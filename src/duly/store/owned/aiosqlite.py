@@ -47,9 +47,8 @@ class OwnedTransaction:
         self._owned = owned
         self._store = store
         self._connection = OwnedConnection(lambda: owned.connection, iter_chunk_size=64)
-        self._has_thread = (
-            False  # aiosqlite's, which runs from `begin` to the end and can be asked nothing outside of that
-        )
+        # aiosqlite's, which runs from `begin` to the end and can be asked nothing outside of that.
+        self._has_thread = False
 
     @property
     def connection(self) -> OwnedConnection:
