@@ -861,7 +861,12 @@ MUTANTS = (
     ),
     Mutant(
         "one that is next and was stopped holds up all that come after it",
-        (Fault("store/lock.py", " or self._wait(seconds / 2, _out_of_turn)", " or self._wait(seconds / 2, _in_turn)"),),
+        (Fault("store/lock.py", "(descriptor := _taken(self._path)) is not None", "(descriptor := None) is not None"),),
+        ("tests/store/test_lock.py::test_one_that_is_next_and_was_stopped_is_passed_by",),
+    ),
+    Mutant(
+        "each turn waits anew for one that is next and was stopped",
+        (Fault("store/lock.py", "                    self._next = waiting\n", ""),),
         ("tests/store/test_lock.py::test_one_that_is_next_and_was_stopped_is_passed_by",),
     ),
     Mutant(

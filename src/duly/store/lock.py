@@ -87,27 +87,35 @@ class WriterLock:
             _writer_descriptors.add(self._descriptor)
         if _is_free(self._descriptor):
             return True
-        if self._next is not None and not self._next.is_over:
-            return _take(self._descriptor) or self._wait(_Wait(self._path, _out_of_turn), seconds)
-        # Who is next may have been stopped, and would hold up all who come after for ever: then they go past it. That is so
-        # where the lock is free while we wait to be next, or has not come for long.
-        waiting, until = _Wait(self._path, _in_turn), monotonic() + seconds / 2
-        while not waiting.ends_within(min(_LOOK_SECONDS, until - monotonic())):
-            is_ours = _take(self._descriptor)
-            if is_ours or monotonic() >= until:
-                self._next = waiting
-                waiting.give_up()
-                return is_ours or self._wait(_Wait(self._path, _out_of_turn), seconds / 2)
-        return self._wait(waiting, 0)
-
-    def _wait(self, waiting: _Wait, seconds: float) -> bool:
-        descriptor = waiting.outcome(seconds)
+        if self._next is None or self._next.is_over:
+            descriptor, seconds = self._come_next(seconds / 2), seconds / 2
+        else:
+            descriptor = _taken(self._path)
+        if descriptor is None:
+            descriptor = _Wait(self._path, _out_of_turn).outcome(seconds)
         if descriptor is None:
             return False
-        self.close()
+        self.close()  # or whoever waited has closed it, from another thread
         self._descriptor = descriptor
-        _writer_descriptors.add(descriptor)
         return True
+
+    def _come_next(self, seconds: float) -> int | None:
+        """Wait to be next, and for the lock; a descriptor that has it.
+
+        Who is next may have been stopped, and would hold up all who come after for ever: then they go past it. That is so where
+        the lock is free while we wait to be next, or has not come for long.
+        """
+        waiting, until = _Wait(self._path, _in_turn), monotonic() + seconds
+        try:
+            while not waiting.ends_within(min(_LOOK_SECONDS, until - monotonic())):
+                if (descriptor := _taken(self._path)) is not None or monotonic() >= until:
+                    waiting.give_up()
+                    self._next = waiting
+                    return descriptor
+        except BaseException:
+            waiting.give_up()
+            raise
+        return waiting.outcome(0)
 
     def release(self) -> None:
         """Let the next writer in; a no-op for who never had the lock: it may be one that could not be opened."""
@@ -205,6 +213,17 @@ def _take(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _taken(path: str) -> int | None:
+    """A descriptor that has the lock, if nobody has it, whoever is next."""
+    descriptor = open_lock(path)
+    _writer_descriptors.add(descriptor)
+    if _take(descriptor):
+        return descriptor
+    _writer_descriptors.discard(descriptor)
+    os.close(descriptor)
+    return None
 
 
 def _in_turn(descriptor: int) -> None:
